@@ -194,7 +194,7 @@ Response AdminApi::events(std::optional<std::string_view> service, const Request
     if (found == config_.services.end()) return error_response(Error{Code::kNotFound, fmt::format("no service '{}'", *service)});
     index = static_cast<size_t>(found - config_.services.begin());
   }
-  return events_.open(index, request.headers.get("last-event-id"));
+  return events_.open(*request.loop, index, request.headers.get("last-event-id"));
 }
 
 /// A document of kind Rollout; what it does not say of its guard, the service's configuration says.

@@ -37,8 +37,8 @@ ServiceStatus without_clock(ServiceStatus status) {
 /// One client. It knows how far it has read, and nothing else.
 class EventFeed::Reader final : public net::BodySource {
  public:
-  Reader(EventFeed& feed, std::optional<size_t> service, uint64_t seen)
-      : feed_(&feed), service_(service), seen_(seen), until_(net::loop_time() + feed.times_.longest) {
+  Reader(EventFeed& feed, const net::Loop& loop, std::optional<size_t> service, uint64_t seen)
+      : feed_(&feed), loop_(loop), service_(service), seen_(seen), until_(loop.now() + feed.times_.longest) {
     feed.readers_.insert(this);
     feed.reading_->set(static_cast<double>(feed.readers_.size()));
   }
@@ -51,14 +51,14 @@ class EventFeed::Reader final : public net::BodySource {
   void begin(std::function<void()> more) override { more_ = std::move(more); }
 
   std::optional<std::string> pull() override {
-    if (feed_ == nullptr || net::loop_time() >= until_) return std::nullopt;
+    if (feed_ == nullptr || loop_.now() >= until_) return std::nullopt;
     std::string text = std::exchange(opening_, "");
     for (const Topic* topic : unread()) {
       text += fmt::format("{}id: {}\n\n", topic->text, feed_->event_id(topic->version));
       seen_ = topic->version;
     }
-    if (text.empty() && net::loop_time() >= silent_until_) text = ": still here\n\n";
-    if (!text.empty()) silent_until_ = net::loop_time() + feed_->times_.heartbeat;
+    if (text.empty() && loop_.now() >= silent_until_) text = ": still here\n\n";
+    if (!text.empty()) silent_until_ = loop_.now() + feed_->times_.heartbeat;
     return text;
   }
 
@@ -82,6 +82,7 @@ class EventFeed::Reader final : public net::BodySource {
   }
 
   EventFeed* feed_;
+  const net::Loop& loop_;
   const std::optional<size_t> service_;
   uint64_t seen_;
   std::string opening_ = fmt::format("retry: {}\n\n", kComeBackAfter.count());
@@ -99,18 +100,18 @@ EventFeed::EventFeed(const RouterConfig& config, const Controller& controller, m
 
 EventFeed::~EventFeed() { close(); }
 
-net::Response EventFeed::open(std::optional<size_t> service, std::string_view last_event_id) {
+net::Response EventFeed::open(net::Loop& loop, std::optional<size_t> service, std::string_view last_event_id) {
   if (closed_ || readers_.size() >= kMostReaders) {
     net::Response full = net::json_error(503, closed_ ? "the router is ending" : "too many clients read events");
     full.headers.set("Retry-After", "5");
     return full;
   }
   look();
-  if (readers_.empty()) watch();
+  if (readers_.empty()) watch(loop);
   net::Response response;
   response.headers.set("Content-Type", "text/event-stream");
   response.headers.set("Cache-Control", "no-store");
-  response.source = std::make_shared<Reader>(*this, service, version_of(last_event_id));
+  response.source = std::make_shared<Reader>(*this, loop, service, version_of(last_event_id));
   return response;
 }
 
@@ -121,12 +122,12 @@ void EventFeed::close() {
   reading_->set(0);
 }
 
-void EventFeed::watch() {
-  timer_ = net::after(times_.look, [this] {
+void EventFeed::watch(net::Loop& loop) {
+  timer_ = loop.after(times_.look, [this, &loop] {
     if (readers_.empty()) return;
     look();
     for (const Reader* reader : readers_) reader->wake();
-    watch();
+    watch(loop);
   });
 }
 

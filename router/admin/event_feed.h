@@ -24,7 +24,7 @@
 
 namespace serin::router {
 
-/// Belongs to one io thread, that of the admin API: open() and close() are called there.
+/// Belongs to one io thread, that of the admin API, `loop`: open() and close() are called there.
 class EventFeed {
  public:
   static constexpr size_t kMostReaders = 256;
@@ -40,7 +40,7 @@ class EventFeed {
   ~EventFeed();  ///< after close(), or on its own thread
 
   /// Events of one service (its index in the configuration), or of all. 503 if there are too many readers.
-  net::Response open(std::optional<size_t> service, std::string_view last_event_id);
+  net::Response open(net::Loop& loop, std::optional<size_t> service, std::string_view last_event_id);
   /// Ends every answer permanently: the router is stopping.
   void close();
 
@@ -54,7 +54,7 @@ class EventFeed {
 
   void look();
   void update(Topic& topic, std::string_view event, const std::string& data, std::string key);
-  void watch();
+  void watch(net::Loop& loop);
   std::string event_id(uint64_t version) const;
   uint64_t version_of(std::string_view event_id) const;
 

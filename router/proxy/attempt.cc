@@ -68,7 +68,7 @@ void Attempt::set_alarm() {
   const auto& spec = placement_.spec;
   if (purpose_ != Purpose::kDrawn || !placement_.judged || !spec || !spec->guard.deadline || overdue()) return;
   const Time due = started_ + client_time_ + *spec->guard.deadline;
-  if (due < deadline_) alarm_.set(net::this_wheel(), due);
+  if (due < deadline_) alarm_.set(lane_.loop().deadlines(), due);
 }
 
 void Attempt::wait_for_client(bool waits) {

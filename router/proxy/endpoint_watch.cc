@@ -39,8 +39,8 @@ Result<std::vector<Endpoint>> endpoints_of(const net::Resolved& resolved, const 
 
 }  // namespace
 
-EndpointWatch::EndpointWatch(std::string service, Endpoints& endpoints, std::function<void(bool)> asked)
-    : service_(std::move(service)), endpoints_(endpoints), asked_(std::move(asked)) {
+EndpointWatch::EndpointWatch(net::Loop& loop, std::string service, Endpoints& endpoints, std::function<void(bool)> asked)
+    : loop_(loop), service_(std::move(service)), endpoints_(endpoints), asked_(std::move(asked)) {
   ask();
 }
 
@@ -48,7 +48,7 @@ void EndpointWatch::ask() { endpoints_.config().source.name ? ask_name() : ask_f
 
 void EndpointWatch::ask_file() {
   // Aside: the file may lie on a disk that is far away, and this thread has clients.
-  net::run_aside([this, alive = std::weak_ptr(alive_), path = endpoints_.config().source.file] {
+  loop_.run_aside([this, alive = std::weak_ptr(alive_), path = endpoints_.config().source.file] {
     return [this, alive, text = read_endpoint_file(path)] {
       if (!alive.expired()) learn_file(text);
     };
@@ -59,12 +59,12 @@ void EndpointWatch::learn_file(const Result<std::string>& text) {
   const EndpointSource& source = endpoints_.config().source;
   if (!text) return learn(text.error());
   if (*text == std::exchange(seen_, *text)) return learn(parse_endpoint_list(*text, source.file, source.grpc_port));
-  timer_ = net::after(endpoints_.config().source.interval, [this] { ask(); });
+  timer_ = loop_.after(endpoints_.config().source.interval, [this] { ask(); });
 }
 
 void EndpointWatch::ask_name() {
   const Endpoint& name = *endpoints_.config().source.name;
-  net::resolve(name.origin.host, name.origin.port, [this, alive = std::weak_ptr(alive_), &name](const net::Resolved& resolved) {
+  net::resolve(loop_, name.origin.host, name.origin.port, [this, alive = std::weak_ptr(alive_), &name](const net::Resolved& resolved) {
     if (!alive.expired()) learn(endpoints_of(resolved, name));
   });
 }
@@ -76,7 +76,7 @@ void EndpointWatch::learn(Result<std::vector<Endpoint>> found) {
                  endpoints_.list()->size(), trouble);
   trouble_ = std::move(trouble);
   const bool replaced = found && replace(*found);
-  timer_ = net::after(endpoints_.config().source.interval, [this] { ask(); });
+  timer_ = loop_.after(endpoints_.config().source.interval, [this] { ask(); });
   asked_(replaced);
 }
 

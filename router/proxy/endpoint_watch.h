@@ -14,7 +14,7 @@ namespace serin::router {
 class EndpointWatch {
  public:
   /// `asked(whether the list was replaced)` is called after every lookup that was answered.
-  EndpointWatch(std::string service, Endpoints& endpoints, std::function<void(bool)> asked);
+  EndpointWatch(net::Loop& loop, std::string service, Endpoints& endpoints, std::function<void(bool)> asked);
 
  private:
   void ask();
@@ -24,6 +24,7 @@ class EndpointWatch {
   void learn(Result<std::vector<Endpoint>> found);
   bool replace(const std::vector<Endpoint>& found);
 
+  net::Loop& loop_;
   const std::string service_;
   Endpoints& endpoints_;
   std::function<void(bool)> asked_;

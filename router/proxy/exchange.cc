@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "router/proxy/own_answers.h"
-#include "runtime/net/loop.h"
 
 namespace serin::router {
 namespace {
@@ -101,7 +100,7 @@ void Exchange::route(Service* service) {
   net::Head& head = *request_;
   if (service == nullptr)
     return refuse(404, fmt::format("Request for unknown model: '{}' is not found: the router has no such service", target_.service));
-  const Time now = net::loop_time();
+  const Time now = lane_.loop().now();
   if (body_.capacity() == 0) body_ = lane_.buffers().take();
   service_ = service;
   service_->budget.request_begins();
@@ -168,12 +167,12 @@ void Exchange::extend(Attempt& attempt) {
   if (!target_.streams || attempt.stream() == nullptr) return;
   const bool backend_owes = body_done_ && !attempt.answered();
   const auto patience = backend_owes ? service_->config->request_timeout : router_.silence;
-  attempt.stream()->set_deadline(std::min(deadline_, net::loop_time() + patience));
+  attempt.stream()->set_deadline(std::min(deadline_, lane_.loop().now() + patience));
 }
 
 /// On `version`, or on stable where that has nobody to give; the client is told where nobody can.
 void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avoid) {
-  if (net::loop_time() >= deadline_) return fail(version, Code::kDeadlineExceeded, "the deadline passed before a version answered");
+  if (lane_.loop().now() >= deadline_) return fail(version, Code::kDeadlineExceeded, "the deadline passed before a version answered");
   if (begin(version, purpose, avoid)) return;
   const size_t stable = placed_.split.stable;
   if (version != stable && purpose != Purpose::kForced) {

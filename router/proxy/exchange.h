@@ -33,7 +33,7 @@ namespace serin::router {
 
 /// One io thread, with the objects that its exchanges use again.
 struct Workplace {
-  explicit Workplace(uint64_t seed) : lane(seed) {}
+  Workplace(net::Loop& loop, uint64_t seed) : lane(loop, seed) {}
   Lane lane;
   Pool<Attempt> attempts{lane};
   Pool<Shadow> shadows{lane};

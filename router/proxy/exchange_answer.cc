@@ -7,7 +7,6 @@
 
 #include "router/proxy/answer_outcome.h"
 #include "router/proxy/exchange.h"
-#include "runtime/net/loop.h"
 
 namespace serin::router {
 namespace {
@@ -54,7 +53,7 @@ void Exchange::resolved(Attempt& attempt) {
 
 /// Shield and failover. A canary without capacity (429) is no evidence against its answers, but its clients need not feel it.
 bool Exchange::try_again(Attempt& attempt) {
-  if (tried_twice_ || !can_send_again() || net::loop_time() >= deadline_) return false;
+  if (tried_twice_ || !can_send_again() || lane_.loop().now() >= deadline_) return false;
   const bool shield = attempt.purpose() == Purpose::kDrawn && attempt.on_canary() && placed_.spec && placed_.spec->shield.retry_stable;
   if (shield) {
     if (!second_try_allowed(placed_.spec->shield.budget)) return false;
@@ -85,13 +84,13 @@ bool Exchange::second_try_allowed(double share) {
 void Exchange::plan_hedge() {
   if (!first_ || second_ || first_->purpose() != Purpose::kDrawn || !first_->on_canary() || !placed_.spec->shield.retry_stable) return;
   if (const auto after = service_->controller->pace(service_->index).hedge_after; after.count() > 0)
-    hedge_alarm_.set(net::this_wheel(), net::loop_time() + after);
+    hedge_alarm_.set(lane_.loop().deadlines(), lane_.loop().now() + after);
 }
 
 /// The first good answer counts.
 void Exchange::hedge() {
   if (!first_ || second_ || delivering_ || tried_twice_ || !can_send_again() || first_->overdue()) return;
-  if (net::loop_time() >= deadline_ || !second_try_allowed(placed_.spec->shield.budget)) return;
+  if (lane_.loop().now() >= deadline_ || !second_try_allowed(placed_.spec->shield.budget)) return;
   if (begin(placed_.split.stable, Purpose::kHedge, nullptr)) return service_->hedges->add();
   tried_twice_ = false;  // stable is full: the canary's answer may still be good, and if not the shield may find stable free
   service_->budget.give_back();
@@ -168,7 +167,7 @@ void Exchange::finish(Attempt& attempt) {
 void Exchange::mirror(Attempt& attempt) {
   if (service_->mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_->mirrors_dropped->add();
   Endpoints& canary = *service_->versions[placed_.split.canary];
-  EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), net::loop_time(), /*avoid=*/nullptr, target_.grpc);
+  EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), lane_.loop().now(), /*avoid=*/nullptr, target_.grpc);
   if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
   place_.shadows.take().start(*service_, placed_, attempt, *endpoint, *request_, target_, std::move(body_));
 }

@@ -41,8 +41,9 @@ bool says_yes(const net::Response& answer) {
 
 }  // namespace
 
-HealthChecker::HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions, std::function<void(size_t)> changed)
-    : service_(std::move(service)), versions_(versions), changed_(std::move(changed)) {}
+HealthChecker::HealthChecker(net::Loop& loop, std::string service, std::vector<std::unique_ptr<Endpoints>>& versions,
+                             std::function<void(size_t)> changed)
+    : loop_(loop), service_(std::move(service)), versions_(versions), changed_(std::move(changed)) {}
 
 void HealthChecker::follow_lists() {
   std::vector<std::unique_ptr<Probe>> before = std::exchange(probes_, {});
@@ -54,7 +55,7 @@ void HealthChecker::follow_lists() {
         probes_.push_back(std::move(*known));
         continue;
       }
-      probes_.push_back(std::make_unique<Probe>(endpoint->client_options(/*grpc=*/!endpoint->config.http)));
+      probes_.push_back(std::make_unique<Probe>(loop_, endpoint->client_options(/*grpc=*/!endpoint->config.http)));
       probes_.back()->version = version;
       probes_.back()->endpoint = endpoint;
       fresh.push_back(probes_.back().get());
@@ -69,7 +70,7 @@ void HealthChecker::ask(Probe& probe) {
   probe.client.send(endpoint.origin, endpoint.http ? question(health, endpoint) : call(health), health.timeout,
                     [this, &probe](const Result<net::Response>& answer) {
                       learn(probe, answer);
-                      probe.timer = net::after(versions_[probe.version]->config().health.interval, [this, &probe] { ask(probe); });
+                      probe.timer = loop_.after(versions_[probe.version]->config().health.interval, [this, &probe] { ask(probe); });
                     });
 }
 

@@ -15,13 +15,14 @@ namespace serin::router {
 class HealthChecker {
  public:
   /// `changed(version index)` is called on the io thread after the first check of a version and whenever its healthy count changed.
-  HealthChecker(std::string service, std::vector<std::unique_ptr<Endpoints>>& versions, std::function<void(size_t)> changed);
+  HealthChecker(net::Loop& loop, std::string service, std::vector<std::unique_ptr<Endpoints>>& versions,
+                std::function<void(size_t)> changed);
   /// On the io thread, also after a version's list was replaced. The checker must be destroyed there, too.
   void follow_lists();
 
  private:
   struct Probe {
-    explicit Probe(const net::ClientOptions& options) : client(options) {}
+    Probe(net::Loop& loop, const net::ClientOptions& options) : client(loop, options) {}
     size_t version = 0;
     std::shared_ptr<EndpointState> endpoint;
     int failures = 0, successes = 0;  // in a row
@@ -31,6 +32,7 @@ class HealthChecker {
   void ask(Probe& probe);
   void learn(Probe& probe, const Result<net::Response>& answer);
 
+  net::Loop& loop_;
   const std::string service_;
   std::vector<std::unique_ptr<Endpoints>>& versions_;
   std::function<void(size_t)> changed_;

@@ -52,7 +52,7 @@ void Proxy::State::watch(const std::string& name, Service& service) {
     const Endpoints& endpoints = *service.versions[version];
     service.controller->set_endpoint_count(service.index, version, {.all = endpoints.list()->size(), .healthy = endpoints.healthy()});
   };
-  checkers.push_back(std::make_unique<HealthChecker>(name, service.versions, report));
+  checkers.push_back(std::make_unique<HealthChecker>(loops.loop(0), name, service.versions, report));
   HealthChecker& checker = *checkers.back();
   checker.follow_lists();
   for (size_t version = 0; version < service.versions.size(); ++version) {
@@ -62,7 +62,7 @@ void Proxy::State::watch(const std::string& name, Service& service) {
       report(version);
       for (size_t i = 0; i < places.size(); ++i) loops.post(i, [place = places[i].get()] { place->lane.forget_gone(); });
     };
-    watches.push_back(std::make_unique<EndpointWatch>(name, *service.versions[version], asked));
+    watches.push_back(std::make_unique<EndpointWatch>(loops.loop(0), name, *service.versions[version], asked));
   }
 }
 
@@ -74,7 +74,7 @@ Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loo
   std::random_device entropy;
   state_->places.resize(loops.size());
   for (size_t i = 0; i < loops.size(); ++i)
-    loops.post_and_wait(i, [&] { state_->places[i] = std::make_unique<Workplace>(uint64_t{entropy()} << 32 | entropy()); });
+    loops.post_and_wait(i, [&] { state_->places[i] = std::make_unique<Workplace>(loops.loop(i), uint64_t{entropy()} << 32 | entropy()); });
   loops.post_and_wait(0, [&] {
     for (const auto& [name, service] : state_->router.services) state_->watch(name, *service);
   });
@@ -90,7 +90,7 @@ Proxy::~Proxy() {
 
 net::HandlerFactory Proxy::handlers() {
   return [state = state_.get()](net::ServerStream& client) {
-    return std::make_shared<Exchange>(state->router, *state->places[net::this_loop()], client);
+    return std::make_shared<Exchange>(state->router, *state->places[client.loop().index()], client);
   };
 }
 

@@ -25,7 +25,7 @@ net::Upstream& Lane::upstream(EndpointState& endpoint, bool grpc) {
   Connections& known = upstreams_[&endpoint];
   known.endpoint = endpoint.weak_from_this();
   if (!grpc) {
-    if (!known.http) known.http = std::make_unique<net::Upstream>(endpoint.config.origin, endpoint.client_options(grpc));
+    if (!known.http) known.http = std::make_unique<net::Upstream>(loop_, endpoint.config.origin, endpoint.client_options(grpc));
     return *known.http;
   }
   // A call may go on for ever; what of it lies here is bounded by windows.
@@ -33,7 +33,7 @@ net::Upstream& Lane::upstream(EndpointState& endpoint, bool grpc) {
   if (!known.grpc) {
     net::ClientOptions options = endpoint.client_options(grpc);
     options.response_bytes = kAnyNumber;
-    known.grpc = std::make_unique<net::Upstream>(*endpoint.config.grpc, options);
+    known.grpc = std::make_unique<net::Upstream>(loop_, *endpoint.config.grpc, options);
   }
   return *known.grpc;
 }

@@ -17,6 +17,7 @@
 #include "router/rollout/hash.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/grpc.h"
+#include "runtime/net/loop.h"
 #include "runtime/net/upstream.h"
 
 namespace serin::router {
@@ -90,8 +91,9 @@ struct Router {
 /// State of one io thread.
 class Lane {
  public:
-  explicit Lane(uint64_t seed) : random_state_(seed) {}
+  Lane(net::Loop& loop, uint64_t seed) : loop_(loop), random_state_(seed) {}
 
+  net::Loop& loop() { return loop_; }
   /// splitmix64: the statistics require independent draws, and it passes BigCrush.
   uint64_t random() { return rollout::mix(std::exchange(random_state_, random_state_ + rollout::kGolden)); }
   net::Upstream& upstream(EndpointState& endpoint, bool grpc = false);
@@ -120,6 +122,7 @@ class Lane {
   using Answered = std::tuple<const Service*, size_t, int>;
   void count_answer(const Answered& answered, std::string_view code);
 
+  net::Loop& loop_;
   uint64_t random_state_;
   net::BufferPool buffers_;
   std::unordered_map<const EndpointState*, Connections> upstreams_;

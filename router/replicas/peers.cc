@@ -134,7 +134,7 @@ void Peers::State::receive(const SightingsMessage& message) {
 }
 
 void Peers::State::tick() {
-  next = net::after(kSendEvery, [this] { tick(); });
+  next = loops.loop(0).after(kSendEvery, [this] { tick(); });
   const auto now = std::chrono::steady_clock::now();
   for (const Untold& trip : std::exchange(untold, {}))
     if (trip.at <= now)
@@ -195,8 +195,8 @@ Result<std::unique_ptr<Peers>> Peers::start(const Listen& listen, PeerEvents eve
   state->received = metrics.counter("serin_route_sightings_received_total", "Answers that other routers have told this one of.");
   state->dropped = metrics.counter("serin_route_sightings_dropped_total", "Answers that the leader could not be told of in time.");
   State* raw = state.get();
-  state->loops.post_and_wait(0,
-                             [raw] { raw->client = std::make_unique<net::Client>(net::ClientOptions{.connect_timeout = kAnswerWithin}); });
+  state->loops.post_and_wait(
+      0, [raw] { raw->client = std::make_unique<net::Client>(raw->loops.loop(0), net::ClientOptions{.connect_timeout = kAnswerWithin}); });
   net::Limits limits;
   limits.body_bytes = kLargestMessage;
   auto server = net::Server::start(state->loops,

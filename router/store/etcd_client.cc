@@ -116,10 +116,11 @@ class EtcdWatch final : public net::AnswerHandler {
   void write();
   void begin_later() {
     stream_ = nullptr;
-    again_ = net::after(kWatchAgain, [this] { begin(); });
+    again_ = loop_.after(kWatchAgain, [this] { begin(); });
   }
 
   EtcdClient::State& client_;
+  net::Loop& loop_;
   const std::string body_;
   const std::function<void()> look_again_;
   std::optional<net::Upstream> upstream_;
@@ -153,6 +154,7 @@ struct EtcdClient::State : std::enable_shared_from_this<EtcdClient::State> {
 
 EtcdWatch::EtcdWatch(EtcdClient::State& client, const std::string& prefix, std::function<void()> look_again)
     : client_(client),
+      loop_(client.loops.loop(0)),
       body_(json::serialize(
           json::object{{"create_request", json::object{{"key", base64(prefix)}, {"range_end", base64(after_prefix(prefix))}}}})),
       look_again_(std::move(look_again)) {}
@@ -160,7 +162,7 @@ EtcdWatch::EtcdWatch(EtcdClient::State& client, const std::string& prefix, std::
 void EtcdWatch::begin() {
   ok_ = line_ended_ = false;
   written_ = 0;
-  upstream_.emplace(client_.options.endpoints[client_.current.load() % client_.options.endpoints.size()],
+  upstream_.emplace(loop_, client_.options.endpoints[client_.current.load() % client_.options.endpoints.size()],
                     net::ClientOptions{.connect_timeout = client_.options.timeout, .tls = client_.options.tls});
   stream_ = &upstream_->open(*this, std::chrono::steady_clock::now() + kWatchFor);
   net::Headers headers;
@@ -216,6 +218,7 @@ Result<json::object> EtcdClient::State::ask(size_t endpoint, std::string_view pa
 EtcdClient::EtcdClient(EtcdOptions options) : state_(std::make_shared<State>(std::move(options))) {
   state_->loops.post_and_wait(0, [this] {
     state_->client = std::make_unique<net::Client>(
+        state_->loops.loop(0),
         net::ClientOptions{.connect_timeout = state_->options.timeout, .response_bytes = kLargestAnswer, .tls = state_->options.tls});
   });
 }

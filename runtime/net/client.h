@@ -1,7 +1,7 @@
 // client.h: an HTTP client on the io threads with persistent connections, for the router, health checks and `serin load`.
 //
-//   net::Client client({.connect_timeout = 1s});
-//   auto call = client.send(origin, request, deadline, [](Result<net::Response> response) { ... });   // on an io thread; calls back there
+//   net::Client client(loop, {.connect_timeout = 1s});
+//   auto call = client.send(origin, request, deadline, [](Result<net::Response> response) { ... });   // on that io thread; calls back there
 //   call.cancel();                                                     // no callback any more; the connection is closed
 //
 // Use one Client for each io thread (it is not thread-safe). If a kept connection turns out to be closed before a byte of the answer came,
@@ -18,6 +18,7 @@
 #include "runtime/base/result.h"
 #include "runtime/net/client_options.h"
 #include "runtime/net/http.h"
+#include "runtime/net/loop.h"
 
 namespace serin::net {
 
@@ -43,7 +44,7 @@ class Call {
 class Client {
  public:
   struct State;
-  explicit Client(ClientOptions options);
+  Client(Loop& loop, ClientOptions options);
   ~Client();  ///< cancels requests in progress
   using Callback = std::function<void(Result<Response>)>;
   /// Errors: kUnavailable (no connection), kIo (closed or reset before the end of the answer), kDeadlineExceeded, kCorrupt (not HTTP),

@@ -73,7 +73,4 @@ class DeadlineWheel {
   size_t count_ = 0;
 };
 
-/// The wheel of the calling io thread.
-DeadlineWheel& this_wheel();
-
 }  // namespace serin::net

@@ -11,6 +11,7 @@
 #include "runtime/base/unique_function.h"
 #include "runtime/net/grpc.h"
 #include "runtime/net/http.h"
+#include "runtime/net/loop.h"
 #include "runtime/net/tls.h"
 
 namespace serin::net {
@@ -19,6 +20,8 @@ namespace serin::net {
 class GrpcCall {
  public:
   virtual const Headers& headers() const = 0;
+  /// The io thread of its connection.
+  virtual Loop& loop() = 0;
   /// The deadline from grpc-timeout, or time_point::max(). At the deadline the call ends by itself, as when the client leaves, and calls
   /// on_gone.
   virtual std::chrono::steady_clock::time_point deadline() const = 0;
@@ -37,7 +40,7 @@ class GrpcCall {
   virtual void pause() = 0;
   virtual void resume() = 0;
 
-  /// Call it from on_message(), once, or from such a `then`. `read` reads the message on a helper thread (net::aside()), and `then` follows
+  /// Call it from on_message(), once, or from such a `then`. `read` reads the message on a helper thread (Loop::aside()), and `then` follows
   /// on this thread. The message stays valid meanwhile, and the next message comes afterwards. If the call ends before `read` starts,
   /// `read` does not run, and `then` finds ended().
   virtual void read_aside(UniqueFunction<void()> read, UniqueFunction<void()> then) = 0;

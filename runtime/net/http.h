@@ -17,6 +17,7 @@
 namespace serin::net {
 
 class BodySource;
+class Loop;
 struct PeerCertificate;
 
 /// Every limit has a default and a name in the configuration.
@@ -120,7 +121,8 @@ struct Request {
   MemoryBudget::Share share;                           ///< share of the budget for a large body
   std::string peer;                                    ///< "127.0.0.1:4711"
   std::shared_ptr<const PeerCertificate> certificate;  ///< the client's verified certificate (tls.h); null: none
-  std::chrono::steady_clock::time_point received{};    ///< when its head came, by loop_time()
+  std::chrono::steady_clock::time_point received{};    ///< when its head came, by Loop::now()
+  Loop* loop = nullptr;                                ///< the io thread of its connection; null: it came over none
   std::chrono::steady_clock::time_point whole{};       ///< when its body was complete, if it had to be decompressed
 
   void clear();  ///< keeps the memory, except large parts

@@ -6,6 +6,7 @@
 
 #include "runtime/base/unique_function.h"
 #include "runtime/net/http.h"
+#include "runtime/net/loop.h"
 
 namespace serin::net {
 
@@ -18,6 +19,8 @@ class Responder {
   Responder& operator=(Responder&&) noexcept;
   ~Responder();
 
+  /// The io thread of the connection.
+  Loop& loop() const;
   /// Returns an empty answer in reused memory. On the connection's io thread only.
   Response blank();
   void send(Response response);

@@ -20,6 +20,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/net/http.h"
+#include "runtime/net/loop.h"
 #include "runtime/net/message/head_parser.h"
 #include "runtime/net/tls.h"
 
@@ -63,6 +64,7 @@ struct AnswerHead {
 /// The stream to a client. It outlives its handler's request unless on_gone() is called.
 class ServerStream {
  public:
+  virtual Loop& loop() = 0;                     ///< the io thread that owns the connection
   virtual const std::string& peer() const = 0;  ///< "127.0.0.1:4711"
   /// The verified certificate of the client; null: none.
   virtual std::shared_ptr<const PeerCertificate> certificate() const { return nullptr; }

@@ -1,6 +1,6 @@
 // upstream.h: persistent connections to one server.
 //
-//   net::Upstream upstream(origin, options);                               // on an io thread, which owns it
+//   net::Upstream upstream(loop, origin, options);                         // on that io thread, which owns it
 //   net::ClientStream* stream = upstream.open(handler);                    // stream.h describes the calls to the handler
 //   stream->begin_request({.method = "POST", .target = "/infer", .headers = headers, .length = body.size()});
 //   sent = stream->write(body, /*last=*/true);
@@ -17,6 +17,7 @@
 
 #include "runtime/net/client_options.h"
 #include "runtime/net/http.h"
+#include "runtime/net/loop.h"
 #include "runtime/net/stream.h"
 
 namespace serin::net {
@@ -26,7 +27,7 @@ class H2Pool;
 
 class Upstream {
  public:
-  Upstream(Origin origin, const ClientOptions& options);
+  Upstream(Loop& loop, Origin origin, const ClientOptions& options);
   ~Upstream();  ///< ends requests in progress without a call to the handlers
 
   /// `fresh`: uses a new connection even if there are kept ones. `deadline`: for the whole answer; on_failure(kDeadlineExceeded).
@@ -38,6 +39,7 @@ class Upstream {
   void keep(ClientConnection& connection);
   void drop(ClientConnection& connection);
 
+  Loop& loop_;
   const Origin origin_;
   const ClientOptions options_;
   const std::string host_;  // authority() of the origin

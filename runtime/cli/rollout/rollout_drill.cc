@@ -76,7 +76,8 @@ class Impostor {
         client_thread_(1) {
     auto tls = client_tls(options.admin.tls, origin_);
     if (!tls) refuse(fmt::format("--forward {}: {}", options.forward, tls.error().message));
-    client_thread_.post_and_wait(0, [&] { client_ = std::make_unique<net::Client>(net::ClientOptions{.tls = *std::move(tls)}); });
+    client_thread_.post_and_wait(
+        0, [&] { client_ = std::make_unique<net::Client>(client_thread_.loop(0), net::ClientOptions{.tls = *std::move(tls)}); });
     const size_t colon = options.listen.rfind(':');
     const int port = colon == std::string::npos ? 0 : std::atoi(options.listen.c_str() + colon + 1);
     if (port < 1 || port > 65'535) refuse(fmt::format("--listen {}: must be ADDRESS:PORT", options.listen));
@@ -127,7 +128,7 @@ class Impostor {
     if (fault == Fault::kErrors) return to->send(net::json_error(500, "a drill: this error is artificial"));
     if (fault == Fault::kNan) return to->send(std::move(response));
     const auto turn = late_.insert(late_.end(), net::Timer());
-    *turn = net::after(delay_, [this, turn, to, response = std::move(response)] {
+    *turn = client_thread_.loop(0).after(delay_, [this, turn, to, response = std::move(response)] {
       to->send(response);
       late_.erase(turn);
     });

@@ -38,22 +38,24 @@ nanoseconds to_duration(double seconds) { return std::chrono::duration_cast<nano
 /// The requests under way. On its io thread only.
 class Generator {
  public:
-  Generator(const LoadOptions& options, net::Origin origin, std::shared_ptr<const net::TlsContext> tls, std::string target, Bodies bodies)
-      : options_(options),
+  Generator(net::Loop& loop, const LoadOptions& options, net::Origin origin, std::shared_ptr<const net::TlsContext> tls, std::string target,
+            Bodies bodies)
+      : loop_(loop),
+        options_(options),
         origin_(std::move(origin)),
         target_(std::move(target)),
         bodies_(std::move(bodies)),
         timeout_(to_duration(options.timeout_seconds)),
-        client_({.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout_),
-                 .kept_per_origin = kMaxInFlight,
-                 .tls = std::move(tls)}) {}
+        client_(loop, {.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout_),
+                       .kept_per_origin = kMaxInFlight,
+                       .tls = std::move(tls)}) {}
 
   void start() {
     started_ = Clock::now();
     end_ = started_ + to_duration(options_.seconds);
     if (options_.rate > 0) return send_what_is_due();
     for (int i = 0; i < options_.concurrency; ++i) send(Clock::now());
-    stop_timer_ = net::after(end_ - Clock::now(), [this] { stop(); });
+    stop_timer_ = loop_.after(end_ - Clock::now(), [this] { stop(); });
   }
   /// Sends nothing more; what is in flight is waited for.
   void stop() {
@@ -75,7 +77,7 @@ class Generator {
       if (due >= end_) return stop();
       const Clock::time_point now = Clock::now();
       if (due > now) {
-        next_timer_ = net::after(due - now, [this] { send_what_is_due(); });
+        next_timer_ = loop_.after(due - now, [this] { send_what_is_due(); });
         return;
       }
       send(due);
@@ -108,6 +110,7 @@ class Generator {
     if (const auto version = response->headers.get("x-serin-version"); !version.empty()) ++counts_.versions[std::string(version)];
   }
 
+  net::Loop& loop_;
   const LoadOptions& options_;
   const net::Origin origin_;
   const std::string target_;
@@ -188,7 +191,7 @@ int run_load(const LoadOptions& options) {
 
   net::Loops loops(1);
   std::unique_ptr<Generator> generator = on_loop(loops, [&] {
-    auto made = std::make_unique<Generator>(options, origin, *tls, model_path + "/infer", std::move(*bodies));
+    auto made = std::make_unique<Generator>(loops.loop(0), options, origin, *tls, model_path + "/infer", std::move(*bodies));
     made->start();
     return made;
   });

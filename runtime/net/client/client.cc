@@ -22,6 +22,7 @@ constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);  // 
 }  // namespace
 
 struct Client::State {
+  Loop& loop;
   ClientOptions options;
   std::map<Origin, Upstream> upstreams;
   std::unordered_set<std::shared_ptr<Call::State>> calls;  // under way
@@ -60,7 +61,7 @@ struct Call::State final : AnswerHandler, std::enable_shared_from_this<Call::Sta
 
 void Call::State::start(bool fresh) {
   const auto owner = client.lock();
-  Upstream& upstream = owner->upstreams.try_emplace(origin, origin, owner->options).first->second;
+  Upstream& upstream = owner->upstreams.try_emplace(origin, owner->loop, origin, owner->options).first->second;
   const std::string_view body = request.body ? std::string_view(*request.body) : std::string_view();
   written = 0;
   response = Response();
@@ -102,7 +103,8 @@ void Call::cancel() {
   }
 }
 
-Client::Client(ClientOptions options) : state_(std::make_shared<State>(State{.options = std::move(options)})) {}
+Client::Client(Loop& loop, ClientOptions options)
+    : state_(std::make_shared<State>(State{.loop = loop, .options = std::move(options), .upstreams = {}, .calls = {}})) {}
 
 Client::~Client() {
   for (const auto& call : std::exchange(state_->calls, {})) {
@@ -122,7 +124,7 @@ Call Client::send(const Origin& origin, Outgoing request, std::chrono::nanosecon
   if (valid_request_line(call->request.method, call->request.target)) {
     call->start(/*fresh=*/false);
   } else {
-    current_loop()->post([call] { call->end(Error{Code::kInvalidArgument, "the method or target of a request is not what HTTP allows"}); });
+    state_->loop.post([call] { call->end(Error{Code::kInvalidArgument, "the method or target of a request is not what HTTP allows"}); });
   }
   return Call(std::move(call));
 }
@@ -139,6 +141,7 @@ Result<Response> fetch(const Origin& origin, Outgoing request, std::chrono::nano
   std::unique_ptr<Client> client;
   loops.post(0, [&] {
     client = std::make_unique<Client>(
+        loops.loop(0),
         ClientOptions{.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout), .tls = std::move(tls)});
     client->send(origin, std::move(request), timeout, [&promise](Result<Response> response) { promise.set_value(std::move(response)); });
   });

@@ -18,7 +18,7 @@ bool is_lack_of_ours(int error) {
 
 }  // namespace
 
-Connector::Connector(Loops::Loop& loop, const ClientOptions& options)
+Connector::Connector(IoLoop& loop, const ClientOptions& options)
     : loop_(loop), options_(options), alarm_(this, [](void* self) {
         auto& connector = *static_cast<Connector*>(self);
         if (connector.socket_.tls() != nullptr) return connector.fail(Code::kUnavailable, "TLS: the handshake took too long");
@@ -26,7 +26,7 @@ Connector::Connector(Loops::Loop& loop, const ClientOptions& options)
       }) {}
 
 /// For the name, for each address, and for the handshake.
-void Connector::arm() { alarm_.set(loop_.deadlines, std::chrono::steady_clock::now() + options_.connect_timeout); }
+void Connector::arm() { alarm_.set(loop_.deadlines(), std::chrono::steady_clock::now() + options_.connect_timeout); }
 
 void Connector::start(const Origin& origin, Callback callback) {
   origin_ = origin;
@@ -36,7 +36,7 @@ void Connector::start(const Origin& origin, Callback callback) {
     return loop_.post([self = shared_from_this()] { self->try_next_address("no address"); });
   }
   arm();
-  resolve(origin.host, origin.port, [self = shared_from_this()](Resolved resolved) {
+  resolve(loop_, origin.host, origin.port, [self = shared_from_this()](Resolved resolved) {
     if (!self->callback_) return;
     self->addresses_ = std::move(resolved.addresses);
     self->try_next_address(resolved.error);

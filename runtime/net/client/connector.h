@@ -23,7 +23,7 @@ class Connector final : public Watcher, public std::enable_shared_from_this<Conn
   using Callback = std::function<void(Socket socket, const Error& why_not)>;
 
   /// `options` must outlive this.
-  Connector(Loops::Loop& loop, const ClientOptions& options);
+  Connector(IoLoop& loop, const ClientOptions& options);
   ~Connector() = default;
   void start(const Origin& origin, Callback callback);
   /// Drops the callback.
@@ -39,7 +39,7 @@ class Connector final : public Watcher, public std::enable_shared_from_this<Conn
   void end(Socket socket, const Error& why_not);
   void arm();
 
-  Loops::Loop& loop_;
+  IoLoop& loop_;
   const ClientOptions& options_;
   Origin origin_;
   Callback callback_;  // empty once called or cancelled

@@ -16,6 +16,7 @@ constexpr size_t kMostMessageBytes = INT32_MAX;    // what clients of protobuf c
 void ServedCall::begin(CallHandler& handler, ServerStream& stream, Headers& headers) {
   handler_ = &handler;
   stream_ = &stream;
+  loop_ = &stream.loop();
   std::swap(headers_, headers);
 }
 
@@ -59,8 +60,8 @@ void ServedCall::send(std::string framed) {
   if (unsent() == 0) {
     out_ = std::move(framed);
     sent_ = 0;
-    moved_ = loop_time();
-  } else if (unsent() + framed.size() > kUnsentLimit && loop_time() - moved_ > kLongestStall) {
+    moved_ = loop_->now();
+  } else if (unsent() + framed.size() > kUnsentLimit && loop_->now() - moved_ > kLongestStall) {
     return finish(GrpcStatus::kResourceExhausted, "the client does not read its answers");
   } else {
     out_.erase(0, std::exchange(sent_, 0));
@@ -73,7 +74,7 @@ void ServedCall::write() {
   if (!stream_ || !begun_ || (unsent() == 0 && !last_)) return;
   const bool was_crowded = crowded();
   const size_t taken = stream_->write(std::string_view(out_).substr(sent_), last_);
-  if (taken > 0) moved_ = loop_time();
+  if (taken > 0) moved_ = loop_->now();
   sent_ += taken;
   if (last_ && unsent() == 0) return handler_->release();
   if (was_crowded && !crowded() && !last_) handler_->take_messages();  // the last: it may end this call
@@ -110,7 +111,7 @@ void ServedCall::resume() {
 
 void ServedCall::read_aside(UniqueFunction<void()> read, UniqueFunction<void()> then) {
   const auto turn = reading_ = std::make_shared<Turn>();
-  aside(
+  loop_->aside(
       [turn, read = std::move(read)]() mutable {
         if (turn->take()) read();
       },
@@ -124,7 +125,7 @@ void ServedCall::read_aside(UniqueFunction<void()> read, UniqueFunction<void()> 
 void ServedCall::write_aside(UniqueFunction<void()> write, UniqueFunction<void()> then) {
   if (ended_) return then();
   const auto turn = writing_.emplace_back(std::make_shared<Turn>());
-  aside(
+  loop_->aside(
       [turn, write = std::move(write)]() mutable {
         if (turn->take()) write();
       },
@@ -136,7 +137,7 @@ void ServedCall::write_aside(UniqueFunction<void()> write, UniqueFunction<void()
 
 void ServedCall::set_deadline(std::chrono::nanoseconds left) {
   deadline_ = std::chrono::steady_clock::now() + left;
-  alarm_.set(this_wheel(), deadline_);
+  alarm_.set(loop_->deadlines(), deadline_);
 }
 
 void ServedCall::expire() {

@@ -34,6 +34,7 @@ class ServedCall final : public GrpcCall {
   void clear();
 
   const Headers& headers() const override { return headers_; }
+  Loop& loop() override { return *loop_; }
   std::chrono::steady_clock::time_point deadline() const override { return deadline_; }
   void set_header(std::string_view name, std::string_view value) override { answer_headers_.set(name, value); }
   std::string begin_message(size_t expected_bytes) override;
@@ -67,6 +68,7 @@ class ServedCall final : public GrpcCall {
 
   CallHandler* handler_ = nullptr;  // null once detached
   ServerStream* stream_ = nullptr;  // null when handler_ is
+  Loop* loop_ = nullptr;
   Headers headers_, answer_headers_, trailers_;
   bool many_answers_ = false;
   std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();

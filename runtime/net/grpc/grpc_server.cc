@@ -29,7 +29,7 @@ void CallHandler::on_request(Head& head) {
     return;
   }
   method_ = service_.methods(head.path);
-  call_ = service_.calls[this_loop()].take();
+  call_ = service_.calls[stream_.loop().index()].take();
   call_->begin(*this, stream_, head.headers);
   if (method_ && method_->many_answers()) call_->set_many_answers();
   if (service_.gate) {

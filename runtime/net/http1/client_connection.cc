@@ -19,12 +19,12 @@ constexpr Limits kDefaults;
 
 ClientConnection::ClientConnection(Upstream& upstream)
     : upstream_(&upstream),
-      loop_(*current_loop()),
+      loop_(io(upstream.loop_)),
       alarm_(this, [](void* self) { static_cast<ClientConnection*>(self)->on_deadline(); }),
       inlet_(loop_.buffers, HeadParser::Kind::kResponse, {kDefaults.request_line_bytes, kDefaults.header_bytes, kDefaults.header_count},
              {.bytes = upstream.options_.response_bytes, .chunks = kChunks}) {}
 
-void ClientConnection::arm(Time when) { alarm_.set(loop_.deadlines, when); }
+void ClientConnection::arm(Time when) { alarm_.set(loop_.deadlines(), when); }
 
 // ---- connecting ----
 
@@ -176,7 +176,7 @@ void ClientConnection::finish() {
   if (kept) {
     state_ = State::kIdle;
     reused_ = true;
-    arm(loop_.now + upstream_->options_.idle_timeout);
+    arm(loop_.now() + upstream_->options_.idle_timeout);
     upstream_->keep(*this);
   } else {
     upstream_->drop(*this);
@@ -228,11 +228,12 @@ void ClientConnection::close() {
 
 // ---- the pool ----
 
-Upstream::Upstream(Origin origin, const ClientOptions& options)
-    : origin_(std::move(origin)),
+Upstream::Upstream(Loop& loop, Origin origin, const ClientOptions& options)
+    : loop_(loop),
+      origin_(std::move(origin)),
       options_(options),
       host_(authority(origin_)),
-      http2_(options.http2 ? std::make_unique<H2Pool>(origin_, options) : nullptr) {}
+      http2_(options.http2 ? std::make_unique<H2Pool>(loop, origin_, options) : nullptr) {}
 
 Upstream::~Upstream() {
   for (const auto& connection : std::exchange(all_, {})) connection->close();

@@ -51,7 +51,7 @@ class ClientConnection final : public Watcher, public ClientStream, public std::
   void arm(Time when);
 
   Upstream* upstream_;  // outlives every connection that is not closed
-  Loops::Loop& loop_;
+  IoLoop& loop_;
   Socket socket_;
   Deadline alarm_;
   Inlet inlet_;

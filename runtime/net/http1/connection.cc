@@ -34,9 +34,9 @@ BodyLimits body_limits(const ServerOptions& options) {
 
 }  // namespace
 
-Connection::Connection(std::shared_ptr<Listener> listener, Loops::Loop& loop, Socket socket, std::string peer)
+Connection::Connection(std::shared_ptr<Listener> listener, IoLoop& loop, Socket socket, std::string peer)
     : listener_(std::move(listener)),
-      here_(*listener_->per_loop[loop.index]),
+      here_(*listener_->per_loop[loop.index()]),
       loop_(loop),
       socket_(std::move(socket)),
       peer_(std::move(peer)),
@@ -330,6 +330,6 @@ void Connection::close() {
   listener_->connection_closed(here_);
 }
 
-void Connection::expire(std::chrono::milliseconds after) { deadline_.set(loop_.deadlines, loop_.now + after); }
+void Connection::expire(std::chrono::milliseconds after) { deadline_.set(loop_.deadlines(), loop_.now() + after); }
 
 }  // namespace serin::net

@@ -16,7 +16,7 @@ namespace serin::net {
 /// Everything runs on the io thread that owns the connection.
 class Connection final : public Watcher, public ServedConnection, public ServerStream, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<Listener> listener, Loops::Loop& loop, Socket socket, std::string peer);
+  Connection(std::shared_ptr<Listener> listener, IoLoop& loop, Socket socket, std::string peer);
   virtual ~Connection() = default;
 
   void start();
@@ -26,6 +26,7 @@ class Connection final : public Watcher, public ServedConnection, public ServerS
 
   void on_ready(uint32_t events) override;
 
+  Loop& loop() override { return loop_; }
   const std::string& peer() const override { return peer_; }
   std::shared_ptr<const PeerCertificate> certificate() const override;
   void begin_answer(const AnswerHead& head) override;
@@ -60,7 +61,7 @@ class Connection final : public Watcher, public ServedConnection, public ServerS
 
   const std::shared_ptr<Listener> listener_;
   Listener::PerLoop& here_;
-  Loops::Loop& loop_;
+  IoLoop& loop_;
   Socket socket_;
   const std::string peer_;
   Deadline deadline_;

@@ -25,7 +25,8 @@ std::string_view reason(uint32_t error) { return nghttp2_http2_strerror(error); 
 
 // ---- the pool ----
 
-H2Pool::H2Pool(const Origin& origin, const ClientOptions& options) : origin_(origin), options_(options), host_(authority(origin)) {}
+H2Pool::H2Pool(Loop& loop, const Origin& origin, const ClientOptions& options)
+    : loop_(loop), origin_(origin), options_(options), host_(authority(origin)) {}
 
 H2Pool::~H2Pool() {
   for (const auto& connection : std::exchange(all_, {})) connection->close();
@@ -53,7 +54,7 @@ void H2Pool::drop(H2ClientConnection& connection) {
 // ---- one connection ----
 
 H2ClientConnection::H2ClientConnection(H2Pool& pool)
-    : H2Session(*current_loop(), Side::kClient, kStreamsPerConnection, kDefaults.header_bytes),
+    : H2Session(io(pool.loop_), Side::kClient, kStreamsPerConnection, kDefaults.header_bytes),
       pool_(&pool),
       alarm_(this, [](void* self) { static_cast<H2ClientConnection*>(self)->on_over("it was idle"); }) {}
 
@@ -105,7 +106,7 @@ void H2ClientConnection::on_rest() {
   const bool was_idle = std::exchange(idle_, open_streams() == 0);
   if (!idle_) return alarm_.clear();
   if (retiring_) return on_over("it is to be closed");
-  if (!was_idle) alarm_.set(loop().deadlines, loop().now + options().idle_timeout);
+  if (!was_idle) alarm_.set(loop().deadlines(), loop().now() + options().idle_timeout);
 }
 
 void H2ClientConnection::on_over(std::string_view what) { end(Code::kIo, what.empty() ? "the connection was ended" : std::string(what)); }
@@ -143,7 +144,7 @@ void H2ClientStream::begin(AnswerHandler& handler, Clock::time_point deadline) {
   began_ = Clock::now();
   interim_answers_ = 0;
   answered_ = bodyless_ = false;
-  alarm_.set(session_.loop().deadlines, deadline);
+  alarm_.set(session_.loop().deadlines(), deadline);
 }
 
 void H2ClientStream::begin_request(const RequestHead& head) {
@@ -217,7 +218,7 @@ void H2ClientStream::go_on() {
 }
 
 void H2ClientStream::set_deadline(Clock::time_point deadline) {
-  if (handler_) alarm_.set(session_.loop().deadlines, deadline);
+  if (handler_) alarm_.set(session_.loop().deadlines(), deadline);
 }
 
 void H2ClientStream::lose(Code code, std::string_view what) {

@@ -20,7 +20,7 @@ class H2ClientStream;
 
 class H2Pool {
  public:
-  H2Pool(const Origin& origin, const ClientOptions& options);
+  H2Pool(Loop& loop, const Origin& origin, const ClientOptions& options);
   ~H2Pool();  ///< ends requests in progress without a call to the handlers
 
   ClientStream& open(AnswerHandler& handler, std::chrono::steady_clock::time_point deadline, bool fresh);
@@ -30,6 +30,7 @@ class H2Pool {
   friend class H2ClientConnection;
   void drop(H2ClientConnection& connection);
 
+  Loop& loop_;
   const Origin origin_;
   const ClientOptions options_;
   const std::string host_;

@@ -32,10 +32,10 @@ std::chrono::milliseconds spread(std::chrono::milliseconds age) {
 
 // ---- the connection ----
 
-H2ServerConnection::H2ServerConnection(std::shared_ptr<Listener> listener, Loops::Loop& loop, std::string peer)
+H2ServerConnection::H2ServerConnection(std::shared_ptr<Listener> listener, IoLoop& loop, std::string peer)
     : H2Session(loop, Side::kServer, listener->options.limits.streams, listener->options.limits.header_bytes),
       listener_(std::move(listener)),
-      here_(*listener_->per_loop[loop.index]),
+      here_(*listener_->per_loop[loop.index()]),
       peer_(std::move(peer)),
       alarm_(this, [](void* self) { static_cast<H2ServerConnection*>(self)->on_alarm(); }),
       drain_alarm_(this, [](void* self) { static_cast<H2ServerConnection*>(self)->end_drain(); }),
@@ -142,7 +142,7 @@ void H2ServerConnection::close() {
   listener_->connection_closed(here_);
 }
 
-void H2ServerConnection::expire(Deadline& alarm, std::chrono::milliseconds after) { alarm.set(loop().deadlines, loop().now + after); }
+void H2ServerConnection::expire(Deadline& alarm, std::chrono::milliseconds after) { alarm.set(loop().deadlines(), loop().now() + after); }
 
 // ---- a request ----
 
@@ -309,9 +309,9 @@ void H2ServerStream::arm() {
   if (!open_ || closed_) return;
   const Limits& limits = connection_.listener().options.limits;
   if (waits_for_room_)
-    alarm_.set(session_.loop().deadlines, session_.loop().now + limits.write_timeout);
+    alarm_.set(session_.loop().deadlines(), session_.loop().now() + limits.write_timeout);
   else if (!input_ended_ && !waits_for_handler_)
-    alarm_.set(session_.loop().deadlines, session_.loop().now + (grpc_ ? limits.silence_timeout : limits.body_timeout));
+    alarm_.set(session_.loop().deadlines(), session_.loop().now() + (grpc_ ? limits.silence_timeout : limits.body_timeout));
   else
     alarm_.clear();
 }

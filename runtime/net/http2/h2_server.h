@@ -22,7 +22,7 @@ class H2ServerStream;
 /// Everything runs on the io thread that owns the connection.
 class H2ServerConnection final : public H2Session, public ServedConnection {
  public:
-  H2ServerConnection(std::shared_ptr<Listener> listener, Loops::Loop& loop, std::string peer);
+  H2ServerConnection(std::shared_ptr<Listener> listener, IoLoop& loop, std::string peer);
   ~H2ServerConnection() override;
 
   /// Takes a connection whose first bytes, `ahead`, begin with the preface.
@@ -72,6 +72,7 @@ class H2ServerStream final : public H2Stream, public ServerStream {
   void fields_done(bool end) override;
   void advance() override;
 
+  Loop& loop() override { return session_.loop(); }
   const std::string& peer() const override { return connection_.peer(); }
   std::shared_ptr<const PeerCertificate> certificate() const override { return connection_.certificate(); }
   void begin_answer(const AnswerHead& head) override;

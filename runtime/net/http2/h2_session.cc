@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kOddTime{10};
 
 }  // namespace
 
-H2Session::H2Session(Loops::Loop& loop, Side side, size_t streams, size_t header_bytes) : loop_(loop) {
+H2Session::H2Session(IoLoop& loop, Side side, size_t streams, size_t header_bytes) : loop_(loop) {
   nghttp2_option* option = nullptr;
   nghttp2_option_new(&option);
   nghttp2_option_set_no_auto_window_update(option, 1);
@@ -85,7 +85,7 @@ void H2Session::read() {
 }
 
 void H2Session::receive(std::string_view bytes) {
-  heard_ = loop_.now;
+  heard_ = loop_.now();
   if (over_) return;  // all is said; what comes is read so that the peer is not reset
   const ssize_t read = nghttp2_session_mem_recv(session_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   if (read < 0) {
@@ -98,8 +98,8 @@ void H2Session::receive(std::string_view bytes) {
 }
 
 void H2Session::count_oddity() {
-  if (loop_.now - odd_since_ > kOddTime) {
-    odd_since_ = loop_.now;
+  if (loop_.now() - odd_since_ > kOddTime) {
+    odd_since_ = loop_.now();
     oddities_ = 0;
   }
   if (++oddities_ == kOddBurst) end_with(NGHTTP2_ENHANCE_YOUR_CALM);

@@ -47,7 +47,7 @@ class H2Session : public Watcher, public TurnEnd, public std::enable_shared_from
 
   // For its streams.
   nghttp2_session* raw() const { return session_; }
-  Loops::Loop& loop() { return loop_; }
+  IoLoop& loop() { return loop_; }
   std::string& out() { return outlet_.text(); }
   bool full() { return outlet_.text().size() >= kFullOutlet; }
   FieldWriter& writer() { return writer_; }
@@ -64,7 +64,7 @@ class H2Session : public Watcher, public TurnEnd, public std::enable_shared_from
 
  protected:
   enum class Side : uint8_t { kServer, kClient };
-  H2Session(Loops::Loop& loop, Side side, size_t streams, size_t header_bytes);
+  H2Session(IoLoop& loop, Side side, size_t streams, size_t header_bytes);
 
   /// The connection is open; epoll reports its events here from now on.
   void begin(Socket socket, const Intake& intake);
@@ -96,7 +96,7 @@ class H2Session : public Watcher, public TurnEnd, public std::enable_shared_from
   bool wake_senders();
   void count_oddity();
 
-  Loops::Loop& loop_;
+  IoLoop& loop_;
   nghttp2_session* session_ = nullptr;
   Socket socket_;
   Intake intake_;

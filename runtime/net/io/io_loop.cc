@@ -21,15 +21,12 @@
 namespace serin::net {
 namespace {
 
-thread_local Loops::Loop* t_loop = nullptr;
-
 constexpr int kEventsPerWait = 8;  // answers go out at the end of a turn: the first of a burst must not wait for all others
 constexpr int kTurnEndRounds = 4;  // what one sends may let another go on; then the sockets have their turn
 constexpr uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
 /// Nanoseconds where the kernel can (since 5.11), otherwise milliseconds, rounded up.
-int await_events(int epoll, std::span<epoll_event> events, std::chrono::nanoseconds wait) {
-  thread_local bool precise = true;
+int await_events(int epoll, std::span<epoll_event> events, std::chrono::nanoseconds wait, bool& precise) {
   const int most = static_cast<int>(events.size());
   if (precise) {
     const timespec timeout{.tv_sec = wait.count() / 1'000'000'000, .tv_nsec = wait.count() % 1'000'000'000};
@@ -48,23 +45,15 @@ int checked(int descriptor, const char* what) {
 
 }  // namespace
 
-Loops::Loop* current_loop() { return t_loop; }
-DeadlineWheel& this_wheel() { return t_loop->deadlines; }
-std::chrono::steady_clock::time_point loop_time() { return t_loop->now; }
-size_t this_loop() { return t_loop ? t_loop->index : kNotAnIoThread; }
-void post_here(UniqueFunction<void()> work) { t_loop->post(std::move(work)); }
-void log_thrown(const std::exception& thrown) { log::error("io thread {}: a posted function threw: {}", t_loop->index, thrown.what()); }
-
 Mailbox::Mailbox() : wake_(checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")) {}
 Mailbox::~Mailbox() { ::close(wake_); }
 
-void Mailbox::post(UniqueFunction<void()> work) {
+void Mailbox::post(UniqueFunction<void()> work, bool wake) {
   {
     const std::lock_guard lock(mutex_);
     work_.push_back(std::move(work));
   }
-  if (has_work_.exchange(true)) return;                   // somebody has woken it already
-  if (t_loop && t_loop->mailbox().get() == this) return;  // it looks before it sleeps
+  if (has_work_.exchange(true) || !wake) return;  // somebody has woken it already
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);  // full: then it is awake
 }
@@ -81,70 +70,82 @@ void Mailbox::wake_read() {
   [[maybe_unused]] const ssize_t read = ::read(wake_, &count, sizeof count);
 }
 
-Loops::Loop::Loop(Loops& all, size_t at) : loops(all), index(at), epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")) {
+Loop::Loop(Loops& all, size_t index)
+    : loops_(all), mailbox_(std::make_shared<Mailbox>()), deadlines_(std::make_unique<DeadlineWheel>()), index_(index) {}
+Loop::~Loop() = default;
+
+Loop* Loop::here() const { return loops_.here(); }
+
+void Loop::post(UniqueFunction<void()> work) { mailbox_->post(std::move(work), /*wake=*/!is_here()); }  // it looks before it sleeps
+void Loop::log_thrown(const std::exception& thrown) const {
+  log::error("io thread {}: a posted function threw: {}", index_, thrown.what());
+}
+
+IoLoop::IoLoop(Loops& all, size_t index) : Loop(all, index), epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")) {
   epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
   checked(::epoll_ctl(epoll_, EPOLL_CTL_ADD, mailbox_->descriptor(), &event), "epoll_ctl");
 }
 
-Loops::Loop::~Loop() { ::close(epoll_); }
+IoLoop::~IoLoop() { ::close(epoll_); }
 
-bool Loops::Loop::watch(int descriptor, Watcher& watcher) {
+bool IoLoop::watch(int descriptor, Watcher& watcher) {
   epoll_event event{.events = kEvents, .data = {.ptr = &watcher}};
   return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
-bool Loops::Loop::hand_over(int descriptor, Watcher& watcher) {
+bool IoLoop::hand_over(int descriptor, Watcher& watcher) {
   epoll_event event{.events = kEvents, .data = {.ptr = &watcher}};
   return ::epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event) == 0;
 }
 
-void Loops::Loop::unwatch(int descriptor) { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
+void IoLoop::unwatch(int descriptor) { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
 
-void Loops::Loop::run_posted() {
+void IoLoop::run_posted() {
   mailbox_->take(posted_);
   for (auto& work : posted_) {
-    run_here(work);
+    run(work);
     work = nullptr;
   }
 }
 
-void Loops::Loop::run_timers() {
-  if (!timers_.empty()) now = Clock::now();
-  while (!timers_.empty() && (!timers_.top()->work || timers_.top()->due <= now)) {
+void IoLoop::run_timers() {
+  if (!timers_.empty()) now_ = Clock::now();
+  while (!timers_.empty() && (!timers_.top()->work || timers_.top()->due <= now_)) {
     const auto timer = timers_.top();
     timers_.pop();
     if (const auto work = std::exchange(timer->work, nullptr)) work();
   }
 }
 
-void Loops::Loop::run_turn_ends() {
+void IoLoop::run_turn_ends() {
   for (int round = 0; round < kTurnEndRounds && !turn_ends_.empty(); ++round) {
     ending_now_.swap(turn_ends_);
     for (const auto& work : ending_now_) {
       try {
         work->on_turn_end();
       } catch (const std::exception& e) {
-        log::error("io thread {}: a handler threw: {}", index, e.what());
+        log::error("io thread {}: a handler threw: {}", index(), e.what());
       }
     }
     ending_now_.clear();
   }
 }
 
-std::chrono::nanoseconds Loops::Loop::time_to_wait() {
+std::chrono::nanoseconds IoLoop::time_to_wait() {
   if (mailbox_->waiting() || !turn_ends_.empty()) return std::chrono::nanoseconds(0);
-  std::chrono::nanoseconds wait = deadlines.time_to_next(now);
-  if (!timers_.empty()) wait = std::min<std::chrono::nanoseconds>(wait, timers_.top()->due - now);
+  std::chrono::nanoseconds wait = deadlines_->time_to_next(now_);
+  if (!timers_.empty()) wait = std::min<std::chrono::nanoseconds>(wait, timers_.top()->due - now_);
   return std::max(wait, std::chrono::nanoseconds(0));
 }
 
-void Loops::Loop::run() {
-  t_loop = this;
+void IoLoop::run_all() {
+  thread_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  bool precise = true;
   epoll_event events[kEventsPerWait];
   while (!stopping_) {
     const auto wait = time_to_wait();
-    const int ready = await_events(epoll_, events, wait);
-    now = Clock::now();
+    const int ready = await_events(epoll_, events, wait, precise);
+    now_ = Clock::now();
     for (int i = 0; i < ready; ++i) {
       try {
         if (events[i].data.ptr) {
@@ -153,27 +154,32 @@ void Loops::Loop::run() {
           mailbox_->wake_read();
         }
       } catch (const std::exception& e) {
-        log::error("io thread {}: a handler threw: {}", index, e.what());
+        log::error("io thread {}: a handler threw: {}", index(), e.what());
       }
     }
     run_posted();
     try {
       run_timers();
-      deadlines.run(now);
+      deadlines_->run(now_);
     } catch (const std::exception& e) {
-      log::error("io thread {}: a timer threw: {}", index, e.what());
+      log::error("io thread {}: a timer threw: {}", index(), e.what());
     }
     run_turn_ends();
     while (!retired_.empty()) std::exchange(retired_, {}).clear();  // what ends may end others
   }
+  thread_.store({}, std::memory_order_relaxed);  // the system may give its number to another thread
 }
 
-void Loops::Loop::stop() {
+void IoLoop::stop() {
   post([this] { stopping_ = true; });
 }
 
-void run_on(Loops::Loop& loop, const std::function<void()>& work) {
-  if (t_loop == &loop || !loop.thread.joinable()) return work();
+void IoLoop::join() {
+  if (runner_.joinable()) runner_.join();
+}
+
+void run_on(Loop& loop, const std::function<void()>& work) {
+  if (loop.is_here() || !io(loop).runs()) return work();
   auto done = std::make_shared<std::promise<void>>();  // shared: the waiter may be gone before set_value() returns
   loop.post([&work, done] {
     work();
@@ -182,17 +188,17 @@ void run_on(Loops::Loop& loop, const std::function<void()>& work) {
   done->get_future().wait();
 }
 
-void aside(UniqueFunction<void()> work, UniqueFunction<void()> then) {
-  UniqueFunction<void()> both = [loop = t_loop->mailbox(), work = std::move(work), then = std::move(then)]() mutable {
+void Loop::aside(UniqueFunction<void()> work, UniqueFunction<void()> then) {
+  UniqueFunction<void()> both = [mailbox = mailbox_, work = std::move(work), then = std::move(then)]() mutable {
     try {
       work();
     } catch (const std::exception& thrown) {
       log::error("helper thread: a function threw: {}", thrown.what());
     }
     work = nullptr;  // as in run_aside()
-    loop->post(std::move(then));
+    mailbox->post(std::move(then));
   };
-  if (!t_loop->loops.give_aside(both)) both();
+  if (!loops_.give_aside(both)) both();
 }
 
 /// False: there are no threads for it.
@@ -209,11 +215,11 @@ bool Loops::give_aside(UniqueFunction<void()>& work) {
   return true;
 }
 
-void run_aside(std::function<std::function<void()>()> work) {
-  std::thread([loop = t_loop->mailbox(), work = std::move(work)]() mutable {
+void Loop::run_aside(std::function<std::function<void()>()> work) {
+  std::thread([mailbox = mailbox_, work = std::move(work)]() mutable {
     auto then = work();
     work = nullptr;  // what both hold must not end here, but on the io thread that it belongs to
-    loop->post(std::move(then));
+    mailbox->post(std::move(then));
   }).detach();
 }
 
@@ -222,8 +228,8 @@ Loops::Loops(size_t threads) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the threads
   for (size_t i = 0; i < std::max<size_t>(threads, 1); ++i) {
-    loops_.push_back(std::make_unique<Loop>(*this, i));
-    loops_.back()->thread = std::thread(&Loop::run, loops_.back().get());
+    loops_.push_back(std::make_unique<IoLoop>(*this, i));
+    loops_.back()->start();
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -231,7 +237,12 @@ Loops::Loops(size_t threads) {
 Loops::~Loops() { stop(); }
 
 size_t Loops::size() const { return loops_.size(); }
-Loops::Loop& Loops::loop(size_t index) { return *loops_[index]; }
+Loop& Loops::loop(size_t index) { return *loops_[index]; }
+Loop* Loops::here() {
+  for (const auto& loop : loops_)
+    if (loop->is_here()) return loop.get();
+  return nullptr;
+}
 void Loops::post(size_t index, UniqueFunction<void()> work) { loops_[index]->post(std::move(work)); }
 void Loops::post_and_wait(size_t index, const std::function<void()>& work) { run_on(*loops_[index], work); }
 
@@ -244,8 +255,7 @@ void Loops::finish_aside() {
 void Loops::stop() {
   finish_aside();
   for (auto& loop : loops_) loop->stop();
-  for (auto& loop : loops_)
-    if (loop->thread.joinable()) loop->thread.join();
+  for (auto& loop : loops_) loop->join();
 }
 
 Timer& Timer::operator=(Timer&& other) noexcept {
@@ -262,11 +272,11 @@ void Timer::cancel() {
   state_.reset();
 }
 
-Timer after(std::chrono::nanoseconds delay, std::function<void()> work) {
+Timer Loop::after(std::chrono::nanoseconds delay, std::function<void()> work) {
   auto state = std::make_shared<Timer::State>();
   state->due = std::chrono::steady_clock::now() + delay;
   state->work = std::move(work);
-  t_loop->timers_.push(state);
+  add(state);
   return Timer(std::move(state));
 }
 

@@ -41,7 +41,8 @@ class Mailbox {
  public:
   Mailbox();
   ~Mailbox();
-  void post(UniqueFunction<void()> work);
+  /// `wake`: the io thread may be asleep.
+  void post(UniqueFunction<void()> work, bool wake = true);
   int descriptor() const { return wake_; }
   bool waiting() const { return has_work_.load(); }
   /// On the loop's thread: takes all work and replaces the content of `taken`. Other threads need not wake the loop until the next call.
@@ -60,14 +61,15 @@ struct Timer::State {
   std::function<void()> work;  ///< empty once cancelled
 };
 
-struct Loops::Loop {
-  Loop(Loops& all, size_t at);
-  ~Loop();
+class IoLoop final : public Loop {
+ public:
+  IoLoop(Loops& all, size_t index);
+  ~IoLoop();
 
-  void run();
-  void post(UniqueFunction<void()> work) { mailbox_->post(std::move(work)); }
+  void start() { runner_ = std::thread(&IoLoop::run_all, this); }
   void stop();
-  const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  void join();
+  bool runs() const { return runner_.joinable(); }
 
   /// Both run on the io thread, unless the descriptor cannot have events yet.
   bool watch(int descriptor, Watcher& watcher);
@@ -80,28 +82,23 @@ struct Loops::Loop {
   /// Keeps an object with a closed descriptor until no pending event can refer to it.
   void retire(std::shared_ptr<void> closed) { retired_.push_back(std::move(closed)); }
 
-  Loops& loops;
-  const size_t index;
-  std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now();  // time of the last wake-up: accurate enough for deadlines
-  DeadlineWheel deadlines;
   BufferPool buffers;
-  std::thread thread;
 
  private:
-  friend Timer after(std::chrono::nanoseconds delay, std::function<void()> work);
-
   using Clock = std::chrono::steady_clock;
   struct Later {
     bool operator()(const std::shared_ptr<Timer::State>& a, const std::shared_ptr<Timer::State>& b) const { return a->due > b->due; }
   };
 
+  void add(std::shared_ptr<Timer::State> timer) override { timers_.push(std::move(timer)); }
+  void run_all();
   void run_posted();
   void run_timers();
   void run_turn_ends();
   std::chrono::nanoseconds time_to_wait();
 
   const int epoll_;
-  const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  std::thread runner_;
   std::priority_queue<std::shared_ptr<Timer::State>, std::vector<std::shared_ptr<Timer::State>>, Later> timers_;
   std::vector<UniqueFunction<void()>> posted_;  // work that is running
   std::vector<std::shared_ptr<TurnEnd>> turn_ends_, ending_now_;
@@ -109,10 +106,10 @@ struct Loops::Loop {
   bool stopping_ = false;
 };
 
-/// The calling io thread, or null.
-Loops::Loop* current_loop();
+/// Every Loop of Loops is one.
+inline IoLoop& io(Loop& loop) { return static_cast<IoLoop&>(loop); }
 
 /// Runs `work` on the thread of `loop` and waits for it. Runs it at once if that is this thread, or if the thread has ended.
-void run_on(Loops::Loop& loop, const std::function<void()>& work);
+void run_on(Loop& loop, const std::function<void()>& work);
 
 }  // namespace serin::net

@@ -7,8 +7,6 @@
 #include <cstring>
 #include <memory>
 
-#include "runtime/net/loop.h"
-
 namespace serin::net {
 namespace {
 
@@ -37,8 +35,8 @@ Resolved ask(const std::string& host, uint16_t port) {
 
 }  // namespace
 
-void resolve(const std::string& host, uint16_t port, std::function<void(Resolved)> callback) {
-  run_aside([host, port, callback = std::move(callback)] { return [callback, resolved = ask(host, port)] { callback(resolved); }; });
+void resolve(Loop& loop, const std::string& host, uint16_t port, std::function<void(Resolved)> callback) {
+  loop.run_aside([host, port, callback = std::move(callback)] { return [callback, resolved = ask(host, port)] { callback(resolved); }; });
 }
 
 }  // namespace serin::net

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/net/io/socket.h"
+#include "runtime/net/loop.h"
 
 namespace serin::net {
 
@@ -16,7 +17,7 @@ struct Resolved {
   std::string error;
 };
 
-/// Queries the system (hosts file, DNS) on a separate thread, then calls back on the calling io thread.
-void resolve(const std::string& host, uint16_t port, std::function<void(Resolved)> callback);
+/// Queries the system (hosts file, DNS) on a separate thread, then calls back on the io thread of `loop`.
+void resolve(Loop& loop, const std::string& host, uint16_t port, std::function<void(Resolved)> callback);
 
 }  // namespace serin::net

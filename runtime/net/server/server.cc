@@ -45,14 +45,14 @@ struct Server::State {
 
   State(Loops& loops, ServerOptions options, HandlerFactory factory, bool whole_bodies)
       : listener(std::make_shared<Listener>(loops, std::move(options), std::move(factory), whole_bodies)),
-        acceptor(std::make_shared<Acceptor>(listener, loops.loop(0))) {}
+        acceptor(std::make_shared<Acceptor>(listener, io(loops.loop(0)))) {}
 
   const std::shared_ptr<Listener> listener;
   const std::shared_ptr<Acceptor> acceptor;
 };
 
 struct Server::State::Acceptor final : Watcher, std::enable_shared_from_this<Acceptor> {
-  Acceptor(std::shared_ptr<Listener> shared_listener, Loops::Loop& first) : listener(std::move(shared_listener)), loop(first) {}
+  Acceptor(std::shared_ptr<Listener> shared_listener, IoLoop& first) : listener(std::move(shared_listener)), loop(first) {}
 
   Status listen();
   Status adopt_listening();
@@ -64,7 +64,7 @@ struct Server::State::Acceptor final : Watcher, std::enable_shared_from_this<Acc
   void close();
 
   const std::shared_ptr<Listener> listener;
-  Loops::Loop& loop;
+  IoLoop& loop;
   Socket socket;
   Timer pause;
   uint16_t port = 0;
@@ -108,7 +108,7 @@ void Server::State::Acceptor::on_ready(uint32_t) {
   if (!socket.open()) return;
   if (accept_waiting(kAcceptsPerWake)) return;
   log::warning("{}: out of file descriptors, new connections wait", listener->options.name);
-  pause = after(kAcceptPause, [this] { on_ready(0); });
+  pause = loop.after(kAcceptPause, [this] { on_ready(0); });
 }
 
 bool Server::State::Acceptor::accept_waiting(int most) {
@@ -141,7 +141,7 @@ void Server::State::Acceptor::hand_over(int descriptor, const Address& peer) {
   Listener::PerLoop& there = *listener->per_loop[index];
   listener->connection_opened(there);
 
-  Loops::Loop& owner = listener->loops.loop(index);
+  IoLoop& owner = io(listener->loops.loop(index));
   const auto adopt = [shared = listener, &owner, &there, descriptor, name = authority({peer.host(), peer.port()})] {
     const auto begin = [&there](const auto& connection) {
       there.connections.insert(connection);
@@ -150,7 +150,7 @@ void Server::State::Acceptor::hand_over(int descriptor, const Address& peer) {
     if (shared->options.tls) return begin(std::make_shared<TlsAccept>(shared, owner, Socket(descriptor), name));
     begin(std::make_shared<Connection>(shared, owner, Socket(descriptor), name));
   };
-  if (&owner == current_loop()) return adopt();
+  if (owner.is_here()) return adopt();
   owner.post(adopt);
 }
 
@@ -166,7 +166,7 @@ void Server::State::Acceptor::close() {
 Result<std::unique_ptr<Server>> Server::start(Loops& loops, ServerOptions options, Handler handler) {
   const auto shared = std::make_shared<const WholeHandler>(
       WholeHandler{options, std::move(handler), std::vector<Recycler<Responder::State>>(loops.size())});
-  const auto collect = [shared](ServerStream& stream) { return std::make_shared<WholeRequest>(shared, stream, *current_loop()); };
+  const auto collect = [shared](ServerStream& stream) { return std::make_shared<WholeRequest>(shared, stream); };
   return start(std::make_unique<State>(loops, std::move(options), collect, /*whole_bodies=*/true));
 }
 

@@ -20,9 +20,9 @@ constexpr std::chrono::seconds kBetweenComplaints{1};  // of one io thread, so t
 
 }  // namespace
 
-TlsAccept::TlsAccept(std::shared_ptr<Listener> listener, Loops::Loop& loop, Socket socket, std::string peer)
+TlsAccept::TlsAccept(std::shared_ptr<Listener> listener, IoLoop& loop, Socket socket, std::string peer)
     : listener_(std::move(listener)),
-      here_(*listener_->per_loop[loop.index]),
+      here_(*listener_->per_loop[loop.index()]),
       loop_(loop),
       socket_(std::move(socket)),
       peer_(std::move(peer)),
@@ -72,8 +72,8 @@ void TlsAccept::become_connection() {
 
 void TlsAccept::fail(std::string_view reason) {
   listener_->count_bad_request(here_, reason);
-  if (loop_.now - here_.complained > kBetweenComplaints) {
-    here_.complained = loop_.now;
+  if (loop_.now() - here_.complained > kBetweenComplaints) {
+    here_.complained = loop_.now();
     log::info("{}: client {}: {}", listener_->options.name, peer_, socket_.tls()->failure());
   }
   socket_.set_tls(nullptr);
@@ -115,6 +115,6 @@ void TlsAccept::close() {
   listener_->connection_closed(here_);
 }
 
-void TlsAccept::expire(std::chrono::milliseconds after) { deadline_.set(loop_.deadlines, loop_.now + after); }
+void TlsAccept::expire(std::chrono::milliseconds after) { deadline_.set(loop_.deadlines(), loop_.now() + after); }
 
 }  // namespace serin::net

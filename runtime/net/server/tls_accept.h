@@ -16,7 +16,7 @@ namespace serin::net {
 /// Everything runs on the io thread that owns the connection.
 class TlsAccept final : public Watcher, public ServedConnection, public std::enable_shared_from_this<TlsAccept> {
  public:
-  TlsAccept(std::shared_ptr<Listener> listener, Loops::Loop& loop, Socket socket, std::string peer);
+  TlsAccept(std::shared_ptr<Listener> listener, IoLoop& loop, Socket socket, std::string peer);
   virtual ~TlsAccept() = default;
 
   void start();
@@ -35,7 +35,7 @@ class TlsAccept final : public Watcher, public ServedConnection, public std::ena
 
   const std::shared_ptr<Listener> listener_;
   Listener::PerLoop& here_;
-  Loops::Loop& loop_;
+  IoLoop& loop_;
   Socket socket_;
   const std::string peer_;
   Deadline deadline_;

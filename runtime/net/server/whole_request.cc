@@ -19,7 +19,7 @@ constexpr size_t kMostPacked = size_t{16} << 20;       // more would take longer
 
 void WholeRequest::on_request(Head& head) {
   end_exchange();
-  exchange_ = handler_->exchanges[loop_.index].take();
+  exchange_ = handler_->exchanges[loop_.index()].take();
   exchange_->loop = &loop_;
   exchange_->request = weak_from_this();
   wants_body_ = head.method != "HEAD";
@@ -31,7 +31,8 @@ void WholeRequest::on_request(Head& head) {
   std::swap(request.headers, head.headers);
   request.peer = stream_.peer();
   request.certificate = stream_.certificate();
-  request.received = loop_time();
+  request.received = loop_.now();
+  request.loop = &loop_;
   body_.begin(std::move(request.body));
   dropped_ = refused_ = false;
   if (handler_->options.encoded_bodies) return;
@@ -76,7 +77,7 @@ void WholeRequest::unpack_aside() {
     const auto held = weak.lock();
     if (held && held->turn.take()) let_go_of_body(held->mine->asked);
   };
-  aside(
+  loop_.aside(
       [work] {
         if (work->turn.take()) work->unpacked = unpack_body(*work->handler, work->coding, work->mine->asked, SIZE_MAX);
       },
@@ -126,11 +127,11 @@ void WholeRequest::begin_answer(Response response) {
     return send_answer(std::move(response));
   }
   const auto packed = std::make_shared<Response>(std::move(response));
-  aside([packed, coding = *wanted_] { pack_answer(coding, *packed); },
-        [packed, mine = exchange_] {
-          const auto self = mine->request.lock();
-          if (self && self->exchange_ == mine) self->send_answer(std::move(*packed));
-        });
+  loop_.aside([packed, coding = *wanted_] { pack_answer(coding, *packed); },
+              [packed, mine = exchange_] {
+                const auto self = mine->request.lock();
+                if (self && self->exchange_ == mine) self->send_answer(std::move(*packed));
+              });
 }
 
 void WholeRequest::send_answer(Response response) {
@@ -263,12 +264,14 @@ Responder& Responder::operator=(Responder&& other) noexcept {
   return *this;
 }
 
+Loop& Responder::loop() const { return *state_->loop; }
+
 Response Responder::blank() { return state_ ? std::exchange(state_->answer, {}) : Response(); }
 
 void Responder::send(Response response) {
   if (!state_ || state_->sent) return;
   state_->sent = true;
-  if (current_loop() == state_->loop) {
+  if (state_->loop->is_here()) {
     if (const auto request = state_->request.lock()) request->answer(*state_, std::move(response));
     return;
   }

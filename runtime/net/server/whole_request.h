@@ -9,7 +9,7 @@
 #include "runtime/base/memory_budget.h"
 #include "runtime/base/recycler.h"
 #include "runtime/net/content_coding.h"
-#include "runtime/net/io/io_loop.h"
+#include "runtime/net/loop.h"
 #include "runtime/net/message/refusal.h"
 #include "runtime/net/message/whole_body.h"
 #include "runtime/net/responder.h"
@@ -25,7 +25,7 @@ class WholeRequest;
 struct Responder::State {
   void clear();
 
-  Loops::Loop* loop = nullptr;
+  Loop* loop = nullptr;
   std::weak_ptr<WholeRequest> request;  // locked on its io thread only, so that it is also destroyed there
   std::atomic<bool> cancelled{false};
   bool sent = false;                 // belongs to the Responder
@@ -42,8 +42,8 @@ struct WholeHandler {
 
 class WholeRequest final : public RequestHandler, public std::enable_shared_from_this<WholeRequest> {
  public:
-  WholeRequest(std::shared_ptr<const WholeHandler> handler, ServerStream& stream, Loops::Loop& loop)
-      : handler_(std::move(handler)), stream_(stream), loop_(loop) {}
+  WholeRequest(std::shared_ptr<const WholeHandler> handler, ServerStream& stream)
+      : handler_(std::move(handler)), stream_(stream), loop_(stream.loop()) {}
 
   /// Sends the answer to the request of this Responder. A late answer is dropped.
   void answer(const Responder::State& responder, Response response);
@@ -79,7 +79,7 @@ class WholeRequest final : public RequestHandler, public std::enable_shared_from
 
   const std::shared_ptr<const WholeHandler> handler_;
   ServerStream& stream_;
-  Loops::Loop& loop_;
+  Loop& loop_;
   std::shared_ptr<Responder::State> exchange_;  // from the request's head to the end of its answer
   WholeBody body_;
   MemoryBudget::Share share_;                    // share of the budget for body_

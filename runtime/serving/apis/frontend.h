@@ -54,9 +54,9 @@ class Frontend {
   }
 
   /// The catalogue that this io thread saw last; valid until its next call.
-  const Catalogue& catalogue() { return *readers_[net::this_loop()].get(); }
+  const Catalogue& catalogue() { return *readers_[loops.here()->index()].get(); }
   /// The object pool of this io thread.
-  InferencePool& inferences() { return inferences_[net::this_loop()]; }
+  InferencePool& inferences() { return inferences_[loops.here()->index()]; }
   /// Sets readiness: false until everything is loaded, and again when the server is about to end. Other requests are always answered.
   void set_ready(bool ready) {
     if (ready) was_ready_ = loaded(*repository.catalogue().get()).has_value();

@@ -57,7 +57,7 @@ struct HttpInference::Arrival {
 /// A large one, until it is decoded.
 struct HttpInference::Reading {
   Reading(Arrival how, net::Request&& asked) : arrival(std::move(how)), request(std::move(asked)) {
-    if (arrival.deadline != Clock::time_point::max()) alarm.set(net::this_wheel(), arrival.deadline);
+    if (arrival.deadline != Clock::time_point::max()) alarm.set(arrival.call->responder_.loop().deadlines(), arrival.deadline);
   }
   void decode() {
     if (turn.take()) decoded = arrival.call->decode(request, *arrival.version, {}, arrival.call->field_);
@@ -134,7 +134,7 @@ void HttpInference::start(const std::shared_ptr<HttpInference>& call, Frontend& 
   call->responder_.on_cancel([weak = std::weak_ptr(reading)] {
     if (const auto held = weak.lock()) held->give_up(hung_up());
   });
-  net::aside([reading] { reading->decode(); }, [reading] { reading->go_on(); });
+  call->responder_.loop().aside([reading] { reading->decode(); }, [reading] { reading->go_on(); });
 }
 
 void HttpInference::answer(const std::shared_ptr<HttpInference>& call, const Finished& finished) {
@@ -144,7 +144,7 @@ void HttpInference::answer(const std::shared_ptr<HttpInference>& call, const Fin
   call->responder_.on_cancel([weak = std::weak_ptr(writing)] {
     if (const auto held = weak.lock()) held->give_up();
   });
-  net::aside([writing] { writing->encode(); }, [writing] { writing->send(); });
+  call->responder_.loop().aside([writing] { writing->encode(); }, [writing] { writing->send(); });
 }
 
 net::Response HttpInference::response_to(const Finished& finished, net::Response blank) {

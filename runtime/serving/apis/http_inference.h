@@ -10,7 +10,7 @@
 //                        std::move(request));
 //
 // This class handles deadlines, shadow requests, counters and the headers of all answers. It runs on the io thread of the connection. Large
-// bodies are decoded and encoded on helper threads (net::aside()), one at a time.
+// bodies are decoded and encoded on helper threads (net::Loop::aside()), one at a time.
 #pragma once
 
 #include <memory>

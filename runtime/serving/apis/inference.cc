@@ -102,13 +102,15 @@ void Inference::submit(const std::shared_ptr<Inference>& self) {
   job->shadow = mine.shadow_;
   if (!mine.shadow_) job->trace = mine.trace_.id = mine.version_->host().tracer.begin(mine.version_->model());
   if (mine.trace_.id != 0) mine.trace_.queued = Clock::now();
-  job->done = [self, &loops = mine.pool_->loops_, loop = net::this_loop()](Answer answer) {
-    if (net::this_loop() == loop && self->submitted_ && !self->in_order_) return net::run_here([&] { self->finish(std::move(answer)); });
+  net::Loop& loop = *mine.pool_->loops_.here();
+  job->loop = &loop;
+  job->done = [self, &loop](Answer answer) {
+    if (loop.is_here() && self->submitted_ && !self->in_order_) return loop.run([&] { self->finish(std::move(answer)); });
     self->answer_ = std::move(answer);
-    loops.post(loop, [self] { self->finish(std::move(self->answer_)); });
+    loop.post([self] { self->finish(std::move(self->answer_)); });
   };
   mine.job_ = job;
-  if (mine.deadline_ != Clock::time_point::max()) mine.alarm_.set(net::this_wheel(), mine.deadline_);
+  if (mine.deadline_ != Clock::time_point::max()) mine.alarm_.set(loop.deadlines(), mine.deadline_);
   if (!mine.shadow_) mine.version_->metrics().at_work(1);
   mine.queued_ = true;
   const auto queued = mine.version_->submit(job);

@@ -31,12 +31,12 @@ Result<ModelOverride> override_of(protocol::FlatValues parameters) {
 
 /// Calls `done` on this io thread once all of them have looked at the catalogue.
 Repository::Done on_this_thread(Frontend& frontend, Repository::Done done) {
-  return [&frontend, loop = net::this_loop(), done = std::move(done)](const Status& status) {
+  return [&frontend, loop = frontend.loops.here(), done = std::move(done)](const Status& status) {
     const auto left = std::make_shared<std::atomic<size_t>>(frontend.loops.size());
     for (size_t i = 0; i < frontend.loops.size(); ++i) {
       frontend.loops.post(i, [&frontend, loop, left, status, done] {
         (void)frontend.catalogue();
-        if (left->fetch_sub(1) == 1) frontend.loops.post(loop, [done, status] { done(status); });
+        if (left->fetch_sub(1) == 1) loop->post([done, status] { done(status); });
       });
     }
   };

@@ -58,7 +58,7 @@ Batcher::Batcher(Options options, ComputePool& pool, Run run, Usable usable)
 
 Status Batcher::submit(JobPtr job) {
   std::optional<size_t> instance;
-  bool look = false;
+  net::Loop* look = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (!ended_) return ended_;
@@ -66,12 +66,12 @@ Status Batcher::submit(JobPtr job) {
     if (options_.slo.count() > 0 && !job->admitted) SERIN_CHECK(check_in_time(*job, Clock::now()));
     const Job& queued = *job;
     SERIN_CHECK(queue_.push(std::move(job)));
-    if (may_run_on_io(queued))
-      look = mark_loop();
+    if (net::Loop* const here = loop_to_run_on(queued))
+      look = mark_loop(*here) ? here : nullptr;
     else
       instance = wake_for(queued);
   }
-  if (look) net::post_here([self = shared_from_this()] { self->look_on_io(); });
+  if (look) look->post([self = shared_from_this(), look] { self->look_on_io(*look); });
   if (instance) start(*instance);
   return {};
 }

@@ -70,16 +70,16 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   void work(size_t instance);
   void go_on(size_t instance);
   void start(size_t instance);
-  void look_on_io();
+  void look_on_io(const net::Loop& loop);
   void work_on_io(size_t instance);
   static void refuse_expired(std::span<const JobPtr> jobs);
   void retire(const Error& why);
   // These require mutex_.
   std::optional<size_t> take_free();
   std::optional<size_t> wake_for(const Job& job);
-  bool may_run_on_io(const Job& job) const;
+  net::Loop* loop_to_run_on(const Job& job) const;
   void bar_if_surprising(const BatchCurve& known, int64_t rows, std::chrono::nanoseconds took);
-  bool mark_loop();
+  bool mark_loop(const net::Loop& loop);
   std::vector<size_t> wake_for_rest(size_t instance);
   void wait_for_more(std::unique_lock<std::mutex>& lock);
   void take(Clock::time_point now, std::vector<JobPtr>& batch, std::chrono::nanoseconds longest = std::chrono::nanoseconds::max());
@@ -101,7 +101,7 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   std::vector<size_t> free_;                           // free instances; the last element ended last
   std::vector<std::vector<JobPtr>> batches_;           // for each instance, which alone uses it: not guarded
   std::vector<Clock::time_point> busy_until_;          // for each instance, as predicted
-  std::vector<size_t> on_io_;                          // io threads that check the queue after they have read all events
+  std::vector<const net::Loop*> on_io_;                // io threads that check the queue after they have read all events
   Clock::time_point barred_until_{};                   // until then, no batch runs on io threads
   std::chrono::nanoseconds bar_{0};                    // length of the last such period
   size_t working_ = 0;                                 // instances that are not retired

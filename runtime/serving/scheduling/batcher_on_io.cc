@@ -29,11 +29,12 @@ constexpr std::chrono::hours kLongestBar{1};
 
 }  // namespace
 
-bool Batcher::may_run_on_io(const Job& job) const {
-  if (!options_.on_io_threads || net::this_loop() == net::kNotAnIoThread || net::loop_time() < barred_until_ || queue_.half_full())
-    return false;
+/// The io thread that submits the job, if it may run there.
+net::Loop* Batcher::loop_to_run_on(const Job& job) const {
+  net::Loop* const here = options_.on_io_threads && job.loop != nullptr ? job.loop->here() : nullptr;
+  if (here == nullptr || here->now() < barred_until_ || queue_.half_full()) return nullptr;
   const BatchCurve& own = curve(job.group);
-  return own.knows(job.rows) && own.predict(job.rows) <= kLongest;
+  return own.knows(job.rows) && own.predict(job.rows) <= kLongest ? here : nullptr;
 }
 
 /// Who is surprised for the second time before as much time has passed again as it was barred for is barred twice as long.
@@ -46,18 +47,17 @@ void Batcher::bar_if_surprising(const BatchCurve& known, int64_t rows, std::chro
 }
 
 /// Whether this io thread has yet to be told to look at the queue. Not where all are busy: who ends a batch looks at the queue.
-bool Batcher::mark_loop() {
-  const size_t loop = net::this_loop();
-  if (free_.empty() || std::ranges::find(on_io_, loop) != on_io_.end()) return false;
-  on_io_.push_back(loop);
+bool Batcher::mark_loop(const net::Loop& loop) {
+  if (free_.empty() || std::ranges::find(on_io_, &loop) != on_io_.end()) return false;
+  on_io_.push_back(&loop);
   return true;
 }
 
-void Batcher::look_on_io() {
+void Batcher::look_on_io(const net::Loop& loop) {
   std::optional<size_t> instance;
   {
     const std::lock_guard lock(mutex_);
-    std::erase(on_io_, net::this_loop());
+    std::erase(on_io_, &loop);
     instance = take_free();
   }
   if (instance) work_on_io(*instance);

@@ -108,6 +108,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     job->priority = job_->priority;
     job->sequence = job_->sequence;
     job->shadow = job_->shadow;
+    job->loop = job_->loop;
     job->parent = job_;
     if (job_->trace != 0) job->trace = scheduler_->tracer_.begin_part();
     const int64_t rows = step.model->batchable() && !job->inputs.empty() ? job->inputs.front().shape[0] : 1;

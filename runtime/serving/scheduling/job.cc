@@ -18,6 +18,7 @@ void Job::clear() {
   admitted = false;
   behind = 0;
   sequence.clear();
+  loop = nullptr;
   parent = nullptr;
   trace = 0;
   shadow = false;

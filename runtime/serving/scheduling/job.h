@@ -23,6 +23,10 @@
 #include "runtime/protocol/tensor/datatype.h"
 #include "runtime/serving/host/ending.h"
 
+namespace serin::net {
+class Loop;
+}
+
 namespace serin::serving {
 
 /// This request's rows of a batch's outputs. The batch shares their memory, which lives until the slowest reader has finished.
@@ -101,6 +105,7 @@ struct Job {
   bool admitted = false;                 ///< part of a request that was already accepted: neither the queue's limit nor its goal applies
   int64_t behind = 0;                    ///< rows of such a request that follow this part
   protocol::SequencePlace sequence;      ///< its sequence; only models of sequences use it
+  net::Loop* loop = nullptr;             ///< an io thread of the server that it came over; null: it came over none
   std::shared_ptr<const Job> parent;     ///< for a step of an ensemble: the ensemble's request
   uint64_t trace = 0;                    ///< 0: it is not traced (tracer.h)
   bool shadow = false;                   ///< low priority, outside the metrics

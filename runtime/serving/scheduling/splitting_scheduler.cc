@@ -130,6 +130,7 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     part->behind = first > 0 ? 0 : job_->rows - part->rows;
     if (first == 0) part->pending.take_over(job_->pending);
     part->shadow = job_->shadow;
+    part->loop = job_->loop;
     part->parent = job_;
     part->done = [self = shared_from_this(), first, rows = part->rows](Answer answer) {
       self->finish_part(first, rows, std::move(answer));

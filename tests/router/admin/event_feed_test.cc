@@ -195,7 +195,7 @@ TEST_F(EventFeedTest, SilenceIsFilledAndAnAnswerEndsSoThatItsTokenIsAskedForAgai
   using std::chrono::milliseconds;
   EventFeed feed(config_, *controller_, metrics_, {.look = milliseconds(5), .heartbeat = milliseconds(20), .longest = milliseconds(200)});
   auto server = *net::Server::start(loops_, {}, [&](const net::Request& request, net::Responder to) {
-    to.send(feed.open(std::nullopt, request.headers.get("last-event-id")));
+    to.send(feed.open(*request.loop, std::nullopt, request.headers.get("last-event-id")));
   });
   Client client(server->port(), "/");
   std::string last;

@@ -158,7 +158,7 @@ TEST(Client, DestroyedInTheMiddleOfAnUploadLetsGoOfTheCallbackAtOnce) {
   loops.post_and_wait(0, [&] {
     const auto owned = std::make_shared<int>();
     held = owned;
-    client = std::make_unique<Client>(ClientOptions{});
+    client = std::make_unique<Client>(loops.loop(0), ClientOptions{});
     Outgoing upload{.method = "POST", .body = body(std::string(size_t{64} << 20, 'x'))};  // more than the kernel takes: the rest waits
     client->send({"127.0.0.1", server.port()}, std::move(upload), kPatience, [owned](const Result<Response>&) { FAIL(); });
   });
@@ -174,7 +174,7 @@ TEST(Client, MayBeDestroyedInACallback) {
   TestServer server;
   std::promise<void> done;
   Loops loops(1);
-  auto client = std::make_unique<Client>(ClientOptions{});
+  auto client = std::make_unique<Client>(loops.loop(0), ClientOptions{});
   loops.post(0, [&] {
     client->send({"127.0.0.1", server.port()}, {.target = "/hold"}, kPatience, [](const Result<Response>&) { FAIL(); });
     client->send({"127.0.0.1", server.port()}, {.target = "/echo"}, kPatience, [&](const Result<Response>& response) {

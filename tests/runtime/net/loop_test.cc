@@ -18,7 +18,7 @@ TEST(Loop, WhatIsPostedHereRunsAfterAllThatTheTurnHasBroughtAlready) {
   std::vector<std::string> ran;
   loops.post_and_wait(0, [&] {  // so that both of the next come in one turn
     loops.post(0, [&] {
-      post_here([&] { ran.emplace_back("put off"); });
+      loops.loop(0).post([&] { ran.emplace_back("put off"); });
       ran.emplace_back("first");
     });
     loops.post(0, [&] { ran.emplace_back("second"); });
@@ -32,13 +32,13 @@ TEST(Loop, WhatThrowsTakesNothingElseDown) {
   Loops loops(1);
   std::vector<std::string> ran;
   loops.post_and_wait(0, [&] {
-    run_here([&] {
+    loops.loop(0).run([&] {
       ran.emplace_back("throws");
       throw std::runtime_error("as a test wants it");
     });
     ran.emplace_back("goes on");
-    post_here([] { throw std::runtime_error("as a test wants it"); });
-    post_here([&] { ran.emplace_back("and on"); });
+    loops.loop(0).post([] { throw std::runtime_error("as a test wants it"); });
+    loops.loop(0).post([&] { ran.emplace_back("and on"); });
   });
   loops.post_and_wait(0, [] {});
   EXPECT_THAT(ran, ElementsAre("throws", "goes on", "and on"));

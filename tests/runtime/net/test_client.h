@@ -19,7 +19,7 @@ class TestClient {
  public:
   /// With options.tls it speaks TLS.
   explicit TestClient(ClientOptions options = {}) : secure_(options.tls != nullptr) {
-    on_loop([&] { client_ = std::make_unique<Client>(options); });
+    on_loop([&] { client_ = std::make_unique<Client>(loops_.loop(0), options); });
   }
   ~TestClient() {
     on_loop([&] { client_.reset(); });

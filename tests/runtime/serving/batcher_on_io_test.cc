@@ -19,7 +19,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
 
-constexpr size_t kCompute = net::kNotAnIoThread;
+constexpr size_t kCompute = static_cast<size_t>(-1);
 
 struct Ran {
   size_t thread;  // index of the io thread, or kCompute
@@ -40,9 +40,9 @@ class BatcherOnIoTest : public testing::Test {
   }
 
   bool run(std::span<const JobPtr> batch, bool on_io) {
-    EXPECT_EQ(on_io, net::this_loop() != kCompute);
+    EXPECT_EQ(on_io, this_thread() != kCompute);
     if (on_io && !ready_) return false;
-    Ran ran{net::this_loop(), {}};
+    Ran ran{this_thread(), {}};
     int64_t together = 0;
     for (const JobPtr& job : batch) {
       ran.rows.push_back(job->rows);
@@ -57,9 +57,15 @@ class BatcherOnIoTest : public testing::Test {
     return true;
   }
 
+  size_t this_thread() {
+    const net::Loop* here = loops_.here();
+    return here ? here->index() : kCompute;
+  }
+
   JobPtr job(int64_t rows = 1) {
     auto made = std::make_shared<Job>();
     made->rows = rows;
+    made->loop = &loops_.loop(0);
     made->arrived = Clock::now();
     made->done = [this](const Answer&) {
       const std::lock_guard lock(mutex_);

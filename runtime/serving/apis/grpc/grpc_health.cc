@@ -56,7 +56,7 @@ class WatchMethod final : public net::GrpcMethod {
       answer.set_status(now);
       call->send(net::grpc_framed(answer.SerializeAsString()));
     }
-    watch.timer = net::after(kLook, [&frontend, weak, &watch] { look(frontend, weak, watch); });
+    watch.timer = call->loop().after(kLook, [&frontend, weak, &watch] { look(frontend, weak, watch); });
   }
 
   Frontend& frontend_;

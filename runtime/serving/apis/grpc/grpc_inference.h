@@ -59,7 +59,7 @@ void read_grpc_inference(Frontend& frontend, const std::shared_ptr<net::GrpcCall
                         .shadow = call->headers().get("x-serin-shadow") == "1",
                         .door = Trace::Door::kGrpc,
                         .api = api,
-                        .received = net::loop_time()};
+                        .received = call->loop().now()};
   if (work <= net::kMostOnIo) {
     auto decoded = decode_grpc(message, asked, frontend.limits, frontend.inferences().take_request());
     return then(with_request(std::move(asked), std::move(decoded)));

@@ -113,7 +113,7 @@ void RestApi::handle(net::Request&& request, net::Responder responder) {
 std::shared_ptr<HttpInference> RestApi::begin(const Route& route, net::Responder responder) {
   if (route.action != "infer")
     return std::make_shared<GenerateInference>(std::move(responder), frontend_, route.action == "generate_stream");
-  std::shared_ptr<OipInference> inference = inferences_[net::this_loop()].take();
+  std::shared_ptr<OipInference> inference = inferences_[responder.loop().index()].take();
   inference->begin(std::move(responder), frontend_);
   return inference;
 }
