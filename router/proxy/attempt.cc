@@ -33,6 +33,7 @@ bool Attempt::start(Owner& owner, Service& service, const Target& target, size_t
   deadline_ = deadline;
   grpc_ = target.grpc;
   streams_ = target.streams;
+  state_.enter(State::kAsked);
   endpoints.begin(*endpoint_);
   set_alarm();
   stream_ = &lane_.upstream(*endpoint_, grpc_).open(*this, deadline);
@@ -102,7 +103,7 @@ size_t Attempt::write(std::string_view bytes, bool last) {
 
 void Attempt::on_answer(net::Head& head) {
   std::swap(answer_, head);
-  answered_ = true;
+  state_.enter(State::kAnswering);
   status_ = answer_.status;
   if (body_.capacity() == 0) body_ = lane_.buffers().take();
 }
@@ -131,6 +132,7 @@ void Attempt::on_progress(bool last) {
   }
   if (last) {
     stream_ = nullptr;
+    state_.enter(State::kAnswered);
     end();
   }
   if (owner_)
@@ -153,7 +155,7 @@ void Attempt::on_failure(const net::Failure& failure) {
     stream_ = &lane_.upstream(*endpoint_, grpc_).open(*this, deadline_, /*fresh=*/true);
     return owner_->send_request(*this);
   }
-  failed_ = true;
+  state_.enter(answered() ? State::kCutOff : State::kFailed);
   failure_ = failure;
   failure_text_ = failure.what;
   failure_.what = failure_text_;
@@ -167,25 +169,25 @@ void Attempt::on_failure(const net::Failure& failure) {
 }
 
 void Attempt::end() {
+  const bool failed = failure() != nullptr;
   const bool client_owed = waits_since_ != Time();
   wait_for_client(false);
   const std::chrono::nanoseconds latency = first_latency_ ? *first_latency_ : Clock::now() - started_ - client_time_;
-  ended_ = true;
   alarm_.clear();
   const bool look = placement_.spec && purpose_ == Purpose::kDrawn && placement_.draw.look && keep_body;
-  if (grpc_ && !failed_) read_grpc_status();
-  outcome_ = failed_ ? outcome_of(failure_.code) : grpc_ ? outcome_of(grpc_status_) : outcome_of(status_);
+  if (grpc_ && !failed) read_grpc_status();
+  outcome_ = failed ? outcome_of(failure_.code) : grpc_ ? outcome_of(grpc_status_) : outcome_of(status_);
   if (look && outcome_ == rollout::Outcome::kOk) look_at_answer();
   // A request that did not come in time is its client's fault, and a want of descriptors is ours. Any other answer to half a request is the
   // version's own.
   const bool client_late = client_owed && (outcome_ == rollout::Outcome::kDeadline || status_ == 408);
-  const bool innocent = client_late || (failed_ && failure_.code == Code::kOverloaded);
+  const bool innocent = client_late || (failed && failure_.code == Code::kOverloaded);
   if (innocent) observed_ = true;
-  const bool blame = (failed_ || status_ >= 500) && !innocent;
+  const bool blame = (failed || status_ >= 500) && !innocent;
   service_->versions[version_]->learn(*endpoint_, blame, started_ + client_time_ + latency);
   service_->versions[version_]->end(*endpoint_);
   service_->latency[version_]->observe(std::chrono::duration<double>(latency).count());
-  observe(outcome_, latency, !failed_ || !is_silence(failure_.code));
+  observe(outcome_, latency, !failed || !is_silence(failure_.code));
 }
 
 void Attempt::look_at_answer() {
@@ -216,8 +218,8 @@ void Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency
   observation.drawn = placement_.draw.drawn;
   observation.key = placement_.draw.key;
   observation.output = output_;
-  if (answered_ && answered) observation.batch = batch_of(answer_.headers);
-  if (answered_ && answered && !observation.batch) observation.batch = batch_of(trailers_);
+  if (this->answered() && answered) observation.batch = batch_of(answer_.headers);
+  if (this->answered() && answered && !observation.batch) observation.batch = batch_of(trailers_);
   service_->controller->observe(service_->index, observation);
 }
 
@@ -232,7 +234,7 @@ void Attempt::on_alarm() {
 // ---- ends ----
 
 void Attempt::release_to_judge(std::string_view rest) {
-  if (ended_ || observed_ || purpose_ != Purpose::kDrawn || !placement_.judged) return release();
+  if (ended() || observed_ || purpose_ != Purpose::kDrawn || !placement_.judged) return release();
   owner_ = nullptr;
   if (!rest.empty()) rest_.append(rest);  // goes out once there is room: there was none, or it would have been sent
   stream_->read_more();                   // the owner may have stopped
@@ -240,7 +242,7 @@ void Attempt::release_to_judge(std::string_view rest) {
 
 void Attempt::release() {
   owner_ = nullptr;
-  if (ended_) return recycle();
+  if (ended()) return recycle();
   if (auto* stream = std::exchange(stream_, nullptr)) stream->cancel();
   service_->versions[version_]->end(*endpoint_);
   recycle();
@@ -265,7 +267,8 @@ void Attempt::recycle() {
   lane_.buffers().give(std::move(rest_));
   outcome_ = rollout::Outcome::kOk;
   output_.reset();
-  keep_body = grpc_ = streams_ = answered_ = ended_ = failed_ = observed_ = retried_stale_ = false;
+  keep_body = grpc_ = streams_ = observed_ = retried_stale_ = false;
+  state_.enter(State::kFree);
   lane_.buffers().give(std::move(body_));
   pool_.give_back(*this);
 }

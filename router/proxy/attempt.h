@@ -13,6 +13,7 @@
 #include "router/proxy/rewrite.h"
 #include "router/proxy/service.h"
 #include "router/rollout/draw.h"
+#include "runtime/base/state_machine.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/deadline.h"
 #include "runtime/net/stream.h"
@@ -65,10 +66,10 @@ class Attempt final : public net::AnswerHandler {
   void release_to_judge(std::string_view rest);
 
   // The answer so far.
-  bool ended() const { return ended_; }
-  bool overdue() const { return !ended_ && outcome_ == rollout::Outcome::kDeadline; }
-  bool answered() const { return answered_; }  ///< the head has arrived
-  const net::Failure* failure() const { return failed_ ? &failure_ : nullptr; }
+  bool ended() const { return state_.in(State::kAnswered, State::kFailed, State::kCutOff); }
+  bool overdue() const { return !ended() && outcome_ == rollout::Outcome::kDeadline; }
+  bool answered() const { return state_.in(State::kAnswering, State::kAnswered, State::kCutOff); }  ///< the head has arrived
+  const net::Failure* failure() const { return state_.in(State::kFailed, State::kCutOff) ? &failure_ : nullptr; }
   int status() const { return status_; }
   net::Head& answer() { return answer_; }
   net::Buffer& body() { return body_; }
@@ -97,6 +98,23 @@ class Attempt final : public net::AnswerHandler {
   void on_failure(const net::Failure& failure) override;
 
  private:
+  enum class State : uint8_t {
+    kFree,       // not started, or recycled
+    kAsked,      // the request is on its way
+    kAnswering,  // the head of the answer has arrived
+    kAnswered,   // all of it has arrived
+    kFailed,     // there will be no answer
+    kCutOff      // it failed in the middle of the answer
+  };
+  static constexpr StateSet next(State from) {
+    switch (from) {
+      case State::kFree: return StateSet(State::kAsked);
+      case State::kAsked: return StateSet(State::kAnswering, State::kFailed, State::kFree);
+      case State::kAnswering: return StateSet(State::kAnswered, State::kCutOff, State::kFree);
+      default: return StateSet(State::kFree);
+    }
+  }
+
   void set_alarm();
   void on_alarm();
   void end();
@@ -131,8 +149,9 @@ class Attempt final : public net::AnswerHandler {
   rollout::Outcome outcome_ = rollout::Outcome::kOk;
   std::optional<rollout::Output> output_;  // if the body was inspected
   int status_ = 0;
-  bool grpc_ = false, streams_ = false;
-  bool answered_ = false, ended_ = false, failed_ = false, observed_ = false, retried_stale_ = false;
+  bool grpc_ = false, streams_ = false;            // facts of the request
+  bool observed_ = false, retried_stale_ = false;  // each happens at most once
+  StateMachine<State, next> state_{State::kFree};
 };
 
 }  // namespace serin::router

@@ -35,8 +35,7 @@ void Exchange::on_request(net::Head& head) {
   const auto target = parse_target(head);
   Service* const service = target ? router_.find(*target) : nullptr;
   if (service == nullptr) {
-    local_ = answer_of_ours(router_, head, target);
-    return;
+    return answer_ourselves(answer_of_ours(router_, head, target));
   }
   target_ = *target;
   route(service);
@@ -55,11 +54,11 @@ void Exchange::begin_call(net::Head& head) {
     target_.service = model_;
     route(router_.find(target_));
   } else if (!method) {
-    local_ = call_of_ours(router_, head);
+    answer_ourselves(call_of_ours(router_, head));
   } else {
-    naming_ = true;
+    state_.enter(State::kNaming);
   }
-  if (local_) send_local();  // a client that streams may not end before it is told
+  if (state_.in(State::kOwn)) send_own();  // a client that streams may not end before it is told
 }
 
 /// False: that much has not come yet, or the client has been told what is wrong.
@@ -68,19 +67,23 @@ bool Exchange::name_model(bool complete) {
   if (!named) {
     refuse(400, named.error().message);
   } else if (*named) {
-    naming_ = false;
     model_ = **named;
     target_.service = model_;
     route(router_.find(target_));
   }
-  if (local_) send_local();
-  return !naming_ && service_ != nullptr;
+  if (state_.in(State::kOwn)) send_own();
+  return state_.in(State::kPlaced);
 }
 
 void Exchange::refuse(int status, std::string_view message) {
-  naming_ = false;
-  local_ = target_.grpc ? net::grpc_error(net::grpc_status_of(status), message) : net::json_error(status, message);
-  if (status == 400) local_->headers.set("x-serin-code", code_name(Code::kInvalidArgument));
+  answer_ourselves(target_.grpc ? net::grpc_error(net::grpc_status_of(status), message) : net::json_error(status, message));
+  if (status == 400) own_.headers.set("x-serin-code", code_name(Code::kInvalidArgument));
+}
+
+/// send_own() sends it.
+void Exchange::answer_ourselves(net::Response response) {
+  state_.enter(State::kOwn);
+  own_ = std::move(response);
 }
 
 /// False: what the client says of its time makes no sense.
@@ -102,6 +105,7 @@ void Exchange::route(Service* service) {
     return refuse(404, fmt::format("Request for unknown model: '{}' is not found: the router has no such service", target_.service));
   const Time now = lane_.loop().now();
   if (body_.capacity() == 0) body_ = lane_.buffers().take();
+  state_.enter(State::kPlaced);
   service_ = service;
   service_->budget.request_begins();
   length_ = head.framing == net::Framing::kChunked ? std::nullopt
@@ -115,7 +119,7 @@ void Exchange::route(Service* service) {
 }
 
 std::span<char> Exchange::body_room(std::optional<uint64_t> left) {
-  if (local_ || (!service_ && !naming_)) {  // nobody reads it
+  if (state_.in(State::kOwn, State::kIdle)) {  // nobody reads it
     body_.clear();
     return body_.room(kStartBytes);
   }
@@ -135,15 +139,12 @@ std::span<char> Exchange::body_room(std::optional<uint64_t> left) {
 
 void Exchange::on_progress(bool end) {
   body_done_ = end;
-  if (naming_ && !name_model(end)) return;
-  if (local_) {
-    if (end) send_local();
-    return;
-  }
-  if (!service_) return;
-  if (!started_) {
+  if (state_.in(State::kNaming) && !name_model(end)) return;
+  if (state_.in(State::kOwn) && end) return send_own();
+  if (state_.in(State::kOwn, State::kIdle)) return;
+  if (state_.in(State::kPlaced)) {
     if (!can_start(end)) return;
-    started_ = true;
+    state_.enter(State::kTrying);
     return attempt(placed_.version, placed_.purpose);
   }
   for (Attempt* attempt : {first_, second_}) {

@@ -25,6 +25,7 @@
 #include "router/proxy/rewrite.h"
 #include "router/proxy/service.h"
 #include "router/proxy/shadow.h"
+#include "runtime/base/state_machine.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/deadline.h"
 #include "runtime/net/stream.h"
@@ -59,12 +60,33 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void send_request(Attempt& attempt) override;
 
  private:
+  enum class State : uint8_t {
+    kIdle,        // no request, or its client is gone: what still comes of it is dropped
+    kNaming,      // a call whose first message will name the model
+    kPlaced,      // its version is drawn; enough of the body for an attempt is still to come
+    kTrying,      // one attempt or two are under way, and the client has nothing yet
+    kDelivering,  // the client gets the answer of one
+    kOwn          // the client gets an answer of the router
+  };
+  static constexpr StateSet next(State from) {
+    switch (from) {
+      case State::kIdle: return StateSet(State::kNaming, State::kPlaced, State::kOwn, State::kIdle);
+      case State::kNaming: return StateSet(State::kPlaced, State::kOwn, State::kIdle);
+      case State::kPlaced: return StateSet(State::kTrying, State::kOwn, State::kIdle);
+      case State::kTrying: return StateSet(State::kDelivering, State::kOwn, State::kIdle);
+      case State::kDelivering:
+      case State::kOwn: break;
+    }
+    return StateSet(State::kIdle);
+  }
+
   // routing
   void route(Service* service);
   void begin_call(net::Head& head);
   bool name_model(bool complete);
   bool take_time(const net::Headers& headers, Time now);
   void refuse(int status, std::string_view message);
+  void answer_ourselves(net::Response response);
 
   // attempts
   bool can_start(bool end) const;
@@ -89,7 +111,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   // the router's own answers
   void fail(size_t version, Code code, std::string_view what);
   void end_call(size_t version, const net::Failure& failure);
-  void send_local();
+  void send_own();
   void end_request();
 
   Router& router_;
@@ -112,10 +134,11 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   Attempt *first_ = nullptr, *second_ = nullptr;  // second: shield, failover or hedge
   Attempt* delivering_ = nullptr;                 // the client gets its answer
   size_t passed_ = 0;                             // bytes of its body sent, if the body is kept
-  std::optional<net::Response> local_;
-  size_t local_sent_ = 0;
-  bool naming_ = false;  // the first message will name the model
-  bool body_done_ = false, started_ = false, tried_twice_ = false;
+  net::Response own_;                             // the router's answer
+  size_t own_sent_ = 0;
+  StateMachine<State, next> state_{State::kIdle};
+  bool body_done_ = false;    // the client has sent all of it
+  bool tried_twice_ = false;  // there is no third attempt
 };
 
 }  // namespace serin::router

@@ -116,6 +116,7 @@ void Exchange::deliver(Attempt& attempt) {
     other->release_to_judge(body_.data().substr(static_cast<size_t>(other->sent)));
   }
   if (const net::Failure* failure = attempt.failure()) return fail(attempt.version(), failure->code, failure->what);
+  state_.enter(State::kDelivering);
   net::Head& head = attempt.answer();
   rewrite_answer(head, service_->versions[attempt.version()]->version());
   std::optional<uint64_t> length;
@@ -151,7 +152,7 @@ void Exchange::pass_on(Attempt& attempt) {
 }
 
 void Exchange::on_writable() {
-  if (local_) return send_local();
+  if (state_.in(State::kOwn)) return send_own();
   if (delivering_) pass_on(*delivering_);
 }
 
@@ -179,14 +180,14 @@ void Exchange::fail(size_t version, Code code, std::string_view what) {
   const bool busy = code == Code::kUnavailable || code == Code::kOverloaded;
   const int status = code == Code::kDeadlineExceeded ? 504 : code == Code::kUnsupported ? 501 : busy ? 503 : 502;
   refuse(status, fmt::format("service '{}' version '{}': {}", target_.service, name, what));
-  local_->headers.set("x-serin-code", code_name(code));
-  local_->headers.set("x-serin-version", name);
-  if (busy && !target_.grpc) local_->headers.set("Retry-After", "1");
+  own_.headers.set("x-serin-code", code_name(code));
+  own_.headers.set("x-serin-version", name);
+  if (busy && !target_.grpc) own_.headers.set("Retry-After", "1");
   if (target_.grpc)
     lane_.count_answer(*service_, version, net::grpc_status_of(status));
   else
     lane_.count_answer(*service_, version, status);
-  send_local();
+  send_own();
 }
 
 /// What has come of the answer has been passed on; gRPC has a place for what became of it.
@@ -201,14 +202,14 @@ void Exchange::end_call(size_t version, const net::Failure& failure) {
   end_request();
 }
 
-void Exchange::send_local() {
-  const bool trailers = !local_->trailers.empty();
-  const auto length = trailers ? std::nullopt : std::optional<uint64_t>(local_->body.size());
-  if (local_sent_ == 0) client_.begin_answer({.status = local_->status, .headers = local_->headers, .length = length});
-  if (trailers) client_.set_trailers(local_->trailers);
-  const std::string_view rest = std::string_view(local_->body).substr(local_sent_);
+void Exchange::send_own() {
+  const bool trailers = !own_.trailers.empty();
+  const auto length = trailers ? std::nullopt : std::optional<uint64_t>(own_.body.size());
+  if (own_sent_ == 0) client_.begin_answer({.status = own_.status, .headers = own_.headers, .length = length});
+  if (trailers) client_.set_trailers(own_.trailers);
+  const std::string_view rest = std::string_view(own_.body).substr(own_sent_);
   const size_t taken = client_.write(rest, /*last=*/true);
-  local_sent_ += taken;
+  own_sent_ += taken;
   if (taken == rest.size()) end_request();
 }
 
@@ -225,9 +226,10 @@ void Exchange::end_request() {
   placed_ = Placed();
   lane_.buffers().give(std::move(body_));
   discarded_ = 0;
-  passed_ = local_sent_ = 0;
-  local_.reset();
-  naming_ = body_done_ = started_ = tried_twice_ = false;
+  passed_ = own_sent_ = 0;
+  if (state_.in(State::kOwn)) own_ = {};
+  body_done_ = tried_twice_ = false;
+  state_.enter(State::kIdle);
 }
 
 void Exchange::on_gone() { end_request(); }

@@ -56,7 +56,7 @@ void Connection::start() {
 std::shared_ptr<const PeerCertificate> Connection::certificate() const { return socket_.tls() ? socket_.tls()->certificate() : nullptr; }
 
 void Connection::on_ready(uint32_t events) {
-  if (phase_ == Phase::kClosed) return;
+  if (state_.in(State::kClosed)) return;
   inlet_.ready(events);
   if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP) && !outlet_.writable()) {
     outlet_.ready();
@@ -73,10 +73,12 @@ void Connection::process() {
   if (processing_) return;  // whoever set it goes on where this was called
   processing_ = true;
   for (bool moved = true; moved;) {
-    switch (phase_) {
-      case Phase::kHead: moved = advance_head(); break;
-      case Phase::kRequest: moved = advance_request(); break;
-      case Phase::kLingering:
+    switch (state_.now()) {
+      case State::kHead: moved = advance_head(); break;
+      case State::kBody:
+      case State::kPaused:
+      case State::kWhole: moved = advance_request(); break;
+      case State::kLingering:
         inlet_.drop();
         switch (inlet_.read(socket_)) {
           case Inlet::Step::kSome: break;
@@ -84,7 +86,7 @@ void Connection::process() {
           default: close();
         }
         break;
-      case Phase::kClosed: moved = false; break;
+      case State::kClosed: moved = false; break;
     }
   }
   processing_ = false;
@@ -116,7 +118,7 @@ void Connection::go_on_with_http2() {
   const auto successor = std::make_shared<H2ServerConnection>(listener_, loop_, peer_);
   here_.connections.erase(self);
   here_.connections.insert(successor);
-  phase_ = Phase::kClosed;
+  state_.enter(State::kClosed);
   deadline_.clear();
   loop_.retire(self);
   successor->start(std::move(socket_), inlet_.intake(), inlet_.ahead());
@@ -124,8 +126,8 @@ void Connection::go_on_with_http2() {
 
 void Connection::begin_request() {
   Head& head = inlet_.parsed();
-  phase_ = Phase::kRequest;
-  fresh_ = may_be_http2_ = request_done_ = paused_ = false;
+  state_.enter(State::kBody);
+  fresh_ = may_be_http2_ = false;
   keep_alive_ = head.keep_alive;
   http10_ = head.minor_version == 0;
   head_only_ = head.method == "HEAD";
@@ -133,10 +135,10 @@ void Connection::begin_request() {
   if (const auto refusal = decode_target(head.target, head.path, head.query)) return refuse(*refusal);
   switch (inlet_.begin_body(head.framing, head.content_length)) {
     case Inlet::Step::kRefused: return refuse(inlet_.refusal());
-    case Inlet::Step::kDone: request_done_ = true; break;
+    case Inlet::Step::kDone: state_.enter(State::kWhole); break;
     default: break;
   }
-  if (request_done_)
+  if (state_.in(State::kWhole))
     deadline_.clear();
   else
     expire(listener_->options.limits.body_timeout);
@@ -144,9 +146,9 @@ void Connection::begin_request() {
   if (!handler_) handler_ = listener_->make_handler(*this);
   handled_ = true;
   handler_->on_request(head);
-  if (phase_ != Phase::kRequest || !handled_) return;
-  if (!request_done_ && head.expects_continue && inlet_.buffered() == 0 && !answer_begun_) say_continue();
-  if (request_done_ && handled_ && !answer_done_) handler_->on_progress(true);
+  if (!in_request() || !handled_) return;
+  if (!state_.in(State::kWhole) && head.expects_continue && inlet_.buffered() == 0 && answer_.in(Answer::kNone)) say_continue();
+  if (state_.in(State::kWhole) && handled_ && !answer_.in(Answer::kDone)) handler_->on_progress(true);
 }
 
 void Connection::say_continue() {
@@ -155,24 +157,24 @@ void Connection::say_continue() {
 }
 
 bool Connection::advance_request() {
-  if (answer_done_ && outlet_.empty()) {
+  if (answer_.in(Answer::kDone) && outlet_.empty()) {
     begin_next();
     return true;
   }
-  if (!request_done_ && handled_) return advance_body();
+  if (!state_.in(State::kWhole) && handled_) return advance_body();
   if (inlet_.buffered() >= kAheadBytes) return false;
   switch (inlet_.read(socket_)) {
     case Inlet::Step::kSome: return true;
     case Inlet::Step::kNothing: return false;
     default:
-      if (answer_done_) return false;  // what is being written may still arrive; if not, writing tells
+      if (answer_.in(Answer::kDone)) return false;  // what is being written may still arrive; if not, writing tells
       close();
       return false;
   }
 }
 
 bool Connection::advance_body() {
-  if (paused_) return false;
+  if (state_.in(State::kPaused)) return false;
   const Inlet::Step step = inlet_.body(socket_, *handler_);
   switch (step) {
     case Inlet::Step::kRefused: refuse(inlet_.refusal()); return true;
@@ -180,22 +182,22 @@ bool Connection::advance_body() {
     case Inlet::Step::kFailed: close(); return false;
     default: break;
   }
-  request_done_ = step == Inlet::Step::kDone;
-  paused_ = step == Inlet::Step::kPaused;
-  if (request_done_ || paused_) {
+  const bool whole = step == Inlet::Step::kDone;
+  if (whole || step == Inlet::Step::kPaused) {
+    state_.enter(whole ? State::kWhole : State::kPaused);
     deadline_.clear();  // it is not the client who lets us wait
   } else {
     expire(listener_->options.limits.body_timeout);
   }
-  handler_->on_progress(request_done_);
-  if (step != Inlet::Step::kSome) return request_done_ || (step == Inlet::Step::kPaused && !paused_);
+  handler_->on_progress(whole);
+  if (step != Inlet::Step::kSome) return whole || (step == Inlet::Step::kPaused && !state_.in(State::kPaused));
   loop_.post([self = shared_from_this()] { self->process(); });  // others have their turn first
   return false;
 }
 
 void Connection::read_more() {
-  if (!paused_) return;
-  paused_ = false;
+  if (!state_.in(State::kPaused)) return;
+  state_.enter(State::kBody);
   expire(listener_->options.limits.body_timeout);
   if (!processing_) loop_.post([self = shared_from_this()] { self->process(); });
 }
@@ -203,11 +205,11 @@ void Connection::read_more() {
 // ---- the answer ----
 
 void Connection::begin_answer(const AnswerHead& head) {
-  if (phase_ != Phase::kRequest || answer_begun_) return;
-  answer_begun_ = true;
+  if (!in_request() || !answer_.in(Answer::kNone)) return;
+  answer_.enter(Answer::kBegun);
   status_ = head.status;
   const bool has_body = status_has_body(status_);
-  if (head.close || !request_done_ || listener_->draining.load(std::memory_order_relaxed)) keep_alive_ = false;
+  if (head.close || !state_.in(State::kWhole) || listener_->draining.load(std::memory_order_relaxed)) keep_alive_ = false;
   const bool chunked = has_body && !head.length && !http10_;
   if (has_body && !head.length && http10_) keep_alive_ = false;  // its end is the connection's
   outlet_.clear();
@@ -217,13 +219,13 @@ void Connection::begin_answer(const AnswerHead& head) {
 }
 
 size_t Connection::write(std::string_view bytes, bool last) {
-  if (phase_ != Phase::kRequest || !answer_begun_ || answer_done_) return bytes.size();
+  if (!in_request() || !answer_.in(Answer::kBegun)) return bytes.size();
   const bool has_body = !head_only_ && status_has_body(status_);
   const bool had_room = outlet_.writable();
   const Outlet::Taken taken = outlet_.write(socket_, has_body ? bytes : std::string_view(), last);  // if it fails, epoll will say so, too
   if (had_room && !outlet_.writable()) expire(listener_->options.limits.write_timeout);
   if (!taken.all) return taken.bytes;
-  answer_done_ = last;
+  if (last) answer_.enter(Answer::kDone);
   end_answer_if_sent();
   return bytes.size();
 }
@@ -241,24 +243,25 @@ bool Connection::flush() {
 
 /// An answer that ended outside process() lets it go on, but not from here: the handler is still at work further up.
 void Connection::end_answer_if_sent() {
-  if (processing_ || !answer_done_ || !outlet_.empty()) return;
+  if (processing_ || !answer_.in(Answer::kDone) || !outlet_.empty()) return;
   begin_next();
-  const bool more = phase_ != Phase::kHead || inlet_.buffered() > 0 || inlet_.readable();
+  const bool more = !state_.in(State::kHead) || inlet_.buffered() > 0 || inlet_.readable();
   if (more) loop_.post([self = shared_from_this()] { self->process(); });
 }
 
 void Connection::begin_next() {
   listener_->count_answer(here_, status_);
-  handled_ = answer_begun_ = answer_done_ = false;
+  handled_ = false;
+  answer_.enter(Answer::kNone);
   outlet_.clear();
   inlet_.end_message();
   if (keep_alive_) {
-    phase_ = Phase::kHead;
+    state_.enter(State::kHead);
     // The next head may already have begun; its time then counts from here, since till now nobody read it.
     expire(inlet_.buffered() == 0 ? listener_->options.limits.idle_timeout : listener_->options.limits.header_timeout);
     return;
   }
-  phase_ = Phase::kLingering;
+  state_.enter(State::kLingering);
   socket_.shutdown_send();
   expire(kLingerTime);
 }
@@ -272,17 +275,17 @@ void Connection::abort() {
 
 void Connection::refuse(const Refusal& refusal) {
   listener_->count_bad_request(here_, refusal.reason);
-  const bool too_late = answer_begun_;
+  const bool too_late = !answer_.in(Answer::kNone);
   lose_handler();
   if (too_late) return close();
-  phase_ = Phase::kRequest;
+  if (state_.in(State::kHead)) state_.enter(State::kBody);
   answer_for_ourselves(answer_to(refusal, listener_->options));
 }
 
 void Connection::answer_for_ourselves(const Response& response) {
   begin_answer({.status = response.status, .headers = response.headers, .length = response.body.size(), .close = response.close});
   if (!head_only_ && status_has_body(response.status)) outlet_.text().append(response.body);
-  answer_done_ = true;
+  answer_.enter(Answer::kDone);
   (void)flush();
 }
 
@@ -293,34 +296,36 @@ void Connection::lose_handler() {
 }
 
 void Connection::on_deadline() {
-  switch (phase_) {
-    case Phase::kHead:
+  switch (state_.now()) {
+    case State::kHead:
       if (inlet_.buffered() == 0) return close();  // idle: nothing to answer
       refuse({408, "head_timeout", "the head of the request took too long"});
       return process();
-    case Phase::kRequest:
+    case State::kBody:
+    case State::kPaused:
+    case State::kWhole:
       if (!outlet_.writable()) {
         listener_->count_bad_request(here_, "write_timeout");
         return close();
       }
-      if (request_done_ || paused_) return;
+      if (!state_.in(State::kBody)) return;
       refuse({408, "body_timeout", "the body of the request took too long"});
       return process();
-    case Phase::kLingering: return close();
-    case Phase::kClosed: return;
+    case State::kLingering: return close();
+    case State::kClosed: return;
   }
 }
 
 void Connection::drain() {
-  if (phase_ == Phase::kLingering) return close();
-  const bool idle = phase_ == Phase::kHead && (fresh_ || inlet_.buffered() == 0);
+  if (state_.in(State::kLingering)) return close();
+  const bool idle = state_.in(State::kHead) && (fresh_ || inlet_.buffered() == 0);
   if (idle) expire(std::min(listener_->options.limits.header_timeout, kDrainGrace));
 }
 
 void Connection::close() {
-  if (phase_ == Phase::kClosed) return;
-  if (phase_ == Phase::kHead) socket_.say_end();
-  phase_ = Phase::kClosed;
+  if (state_.in(State::kClosed)) return;
+  if (state_.in(State::kHead)) socket_.say_end();
+  state_.enter(State::kClosed);
   deadline_.clear();
   socket_.close();
   lose_handler();

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/base/state_machine.h"
 #include "runtime/net/io/inlet.h"
 #include "runtime/net/io/io_loop.h"
 #include "runtime/net/io/outlet.h"
@@ -36,12 +37,35 @@ class Connection final : public Watcher, public ServedConnection, public ServerS
   void abort() override;
 
  private:
-  enum class Phase : uint8_t {
+  enum class State : uint8_t {
     kHead,       // waiting for a request or for the rest of its head
-    kRequest,    // from there to the end of its answer
+    kBody,       // its body arrives; or it was refused, and its end is unknown
+    kPaused,     // the handler has no room for more of the body
+    kWhole,      // all of it has come; until the end of the answer
     kLingering,  // everything is sent; waits for the peer to close, so that a reset does not destroy the answer
     kClosed
   };
+  static constexpr StateSet next(State from) {
+    switch (from) {
+      case State::kHead: return StateSet(State::kBody, State::kClosed);
+      case State::kBody: return StateSet(State::kPaused, State::kWhole, State::kLingering, State::kClosed);
+      case State::kPaused: return StateSet(State::kBody, State::kLingering, State::kClosed);
+      case State::kWhole: return StateSet(State::kHead, State::kLingering, State::kClosed);
+      case State::kLingering: return StateSet(State::kClosed);
+      case State::kClosed: break;
+    }
+    return StateSet();
+  }
+  enum class Answer : uint8_t {
+    kNone,
+    kBegun,
+    kDone  // its last byte is in outlet_ or sent
+  };
+  static constexpr StateSet next_answer(Answer from) {
+    return StateSet(from == Answer::kNone ? Answer::kBegun : from == Answer::kBegun ? Answer::kDone : Answer::kNone);
+  }
+
+  bool in_request() const { return state_.in(State::kBody, State::kPaused, State::kWhole); }
 
   void process();
   bool advance_head();
@@ -69,16 +93,13 @@ class Connection final : public Watcher, public ServedConnection, public ServerS
   std::shared_ptr<RequestHandler> handler_;  // made with the first request
   Outlet outlet_{/*writable=*/true};
 
-  Phase phase_ = Phase::kHead;
+  StateMachine<State, next> state_{State::kHead};
+  StateMachine<Answer, next_answer> answer_{Answer::kNone};
   int status_ = 0;  // status of the answer
   bool processing_ = false;
-  bool fresh_ = true;          // no request has come yet
-  bool may_be_http2_;          // the bytes so far may be the HTTP/2 preface
-  bool handled_ = false;       // the handler has the request
-  bool request_done_ = false;  // all of the request has come
-  bool paused_ = false;        // the handler had no room for more of the request
-  bool answer_begun_ = false;
-  bool answer_done_ = false;  // its last byte is in outlet_ or sent
+  bool handled_ = false;  // the handler has the request
+  bool fresh_ = true;     // no request has come yet
+  bool may_be_http2_;     // the bytes so far may be the HTTP/2 preface
   bool keep_alive_ = true, http10_ = false, head_only_ = false;
 };
 

@@ -153,8 +153,9 @@ H2ServerStream::H2ServerStream(H2ServerConnection& connection)
 
 void H2ServerStream::begin(int32_t id) {
   begin_stream(id);
-  open_ = true;
-  begun_ = handled_ = grpc_ = head_only_ = answer_begun_ = answer_done_ = answer_bodyless_ = answers_itself_ = false;
+  state_.enter(State::kHead);
+  if (!answer_.in(Answer::kNone)) answer_.enter(Answer::kNone);
+  grpc_ = head_only_ = answer_bodyless_ = answers_itself_ = false;
   own_body_.clear();
   own_sent_ = 0;
 }
@@ -171,16 +172,16 @@ void H2ServerStream::fields_done(bool end) {
 }
 
 void H2ServerStream::advance() {
-  if (!open_) return;
+  if (state_.in(State::kFree)) return;
   if (closed_) {
     lose();
     return connection_.release(*this);
   }
-  if (head_done_ && !std::exchange(begun_, true)) begin_request();
-  if (handled_ && most_ < received_) refuse(body_too_large(most_, connection_.listener().options.body_bytes_from));
-  if (handled_) tell(*handler_, pass_early(*handler_));
-  if (has_room_again() && handled_) handler_->on_writable();
-  if (answers_itself_ && !answer_done_) write_own();
+  if (head_done_ && state_.in(State::kHead)) begin_request();
+  if (state_.in(State::kHandled) && most_ < received_) refuse(body_too_large(most_, connection_.listener().options.body_bytes_from));
+  if (state_.in(State::kHandled)) tell(*handler_, pass_early(*handler_));
+  if (has_room_again() && state_.in(State::kHandled)) handler_->on_writable();
+  if (answers_itself_ && !answer_.in(Answer::kDone)) write_own();
   // Who has had the answer need not go on asking; it would wait for room that nobody gives.
   if (output_sent_ && !input_ended_) {
     input_ended_ = true;
@@ -190,6 +191,7 @@ void H2ServerStream::advance() {
 }
 
 void H2ServerStream::begin_request() {
+  state_.enter(State::kChecked);
   Head& head = fields_.head();
   grpc_ = is_grpc(head);
   head_only_ = head.method == "HEAD";
@@ -199,7 +201,7 @@ void H2ServerStream::begin_request() {
   if (const auto refusal = unacceptable()) return refuse(*refusal);
   if (head.target == "*") return answer_for_ourselves(answer_to_asterisk());
   if (!handler_) handler_ = connection_.listener().make_handler(*this);
-  handled_ = true;
+  state_.enter(State::kHandled);
   if (head.expects_continue && !input_ended_ && received_ == 0) {
     const nghttp2_nv field = {reinterpret_cast<uint8_t*>(const_cast<char*>(":status")),
                               reinterpret_cast<uint8_t*>(const_cast<char*>("100")), 7, 3, NGHTTP2_NV_FLAG_NONE};
@@ -221,8 +223,8 @@ std::optional<Refusal> H2ServerStream::unacceptable() {
 // ---- the answer ----
 
 void H2ServerStream::begin_answer(const AnswerHead& head) {
-  if (closed_ || answer_begun_) return;
-  answer_begun_ = true;
+  if (closed_ || !answer_.in(Answer::kNone)) return;
+  answer_.enter(Answer::kBegun);
   status_ = head.status;
   answer_bodyless_ = head_only_ || !status_has_body(status_) || (head.length && *head.length == 0);
   FieldWriter& writer = session_.writer();
@@ -233,7 +235,7 @@ void H2ServerStream::begin_answer(const AnswerHead& head) {
 }
 
 size_t H2ServerStream::write(std::string_view bytes, bool last) {
-  if (closed_ || !answer_begun_ || answer_done_) return bytes.size();
+  if (closed_ || !answer_.in(Answer::kBegun)) return bytes.size();
   if (answer_bodyless_) {
     if (last) {
       output_ended_ = true;
@@ -249,20 +251,20 @@ size_t H2ServerStream::write(std::string_view bytes, bool last) {
 }
 
 void H2ServerStream::finish_answer() {
-  answer_done_ = true;
-  handled_ = false;
+  answer_.enter(Answer::kDone);
+  end_handling();
   connection_.listener().count_answer(connection_.here(), status_);
 }
 
 void H2ServerStream::abort() {
-  handled_ = false;
+  end_handling();
   reset(NGHTTP2_INTERNAL_ERROR);
 }
 
 void H2ServerStream::refuse(const Refusal& refusal) {
   connection_.listener().count_bad_request(connection_.here(), refusal.reason);
   lose_handler();
-  if (answer_begun_) return reset(NGHTTP2_INTERNAL_ERROR);
+  if (!answer_.in(Answer::kNone)) return reset(NGHTTP2_INTERNAL_ERROR);
   answer_for_ourselves(grpc_ ? grpc_error(grpc_status_of(refusal.status), refusal.message)
                              : answer_to(refusal, connection_.listener().options));
 }
@@ -278,23 +280,32 @@ void H2ServerStream::write_own() { own_sent_ += write(std::string_view(own_body_
 
 // ---- ends ----
 
+/// Whether the handler had the request until now.
+bool H2ServerStream::end_handling() {
+  const bool handled = state_.in(State::kHandled);
+  if (handled) state_.enter(State::kChecked);
+  return handled;
+}
+
 void H2ServerStream::lose_handler() {
-  if (std::exchange(handled_, false)) handler_->on_gone();
+  if (end_handling()) handler_->on_gone();
 }
 
 void H2ServerStream::lose() {
-  if (!std::exchange(open_, false)) return;
+  if (state_.in(State::kFree)) return;
+  const bool handled = state_.in(State::kHandled);
+  state_.enter(State::kFree);
   closed_ = true;
   alarm_.clear();
-  lose_handler();
+  if (handled) handler_->on_gone();
   end_stream();
 }
 
 void H2ServerStream::on_alarm() {
-  if (!open_ || closed_) return;
+  if (state_.in(State::kFree) || closed_) return;
   const bool client_reads = !waits_for_room_;
   if (client_reads && (input_ended_ || waits_for_handler_)) return;
-  if (client_reads && !answer_begun_) {
+  if (client_reads && answer_.in(Answer::kNone)) {
     refuse({408, "body_timeout", "the body of the request took too long"});
   } else {
     connection_.listener().count_bad_request(connection_.here(), client_reads ? "body_timeout" : "write_timeout");
@@ -306,7 +317,7 @@ void H2ServerStream::on_alarm() {
 
 /// Whoever it is that keeps us waiting, it is not for ever; but for the handler, which has a deadline of its own.
 void H2ServerStream::arm() {
-  if (!open_ || closed_) return;
+  if (state_.in(State::kFree) || closed_) return;
   const Limits& limits = connection_.listener().options.limits;
   if (waits_for_room_)
     alarm_.set(session_.loop().deadlines(), session_.loop().now() + limits.write_timeout);

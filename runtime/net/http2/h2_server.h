@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/state_machine.h"
 #include "runtime/net/deadline.h"
 #include "runtime/net/http2/h2_session.h"
 #include "runtime/net/message/listener.h"
@@ -61,11 +62,10 @@ class H2ServerStream final : public H2Stream, public ServerStream {
   explicit H2ServerStream(H2ServerConnection& connection);
 
   void begin(int32_t id);
-  bool open() const { return open_; }
   /// The connection is lost, and its client with it.
   void lose();
   void drain() {
-    if (open_ && handled_) handler_->on_drain();
+    if (state_.in(State::kHandled)) handler_->on_drain();
   }
 
   void begin_fields() override;
@@ -82,13 +82,39 @@ class H2ServerStream final : public H2Stream, public ServerStream {
   void abort() override;
 
  private:
-  BodyHandler* receiver() override { return handled_ ? handler_.get() : nullptr; }
+  enum class State : uint8_t {
+    kFree,     // no stream
+    kHead,     // its head is not checked yet
+    kChecked,  // no handler has the request: it was refused, or the handler is done with it
+    kHandled   // the handler has the request
+  };
+  static constexpr StateSet next(State from) {
+    switch (from) {
+      case State::kFree: return StateSet(State::kHead);
+      case State::kHead: return StateSet(State::kChecked, State::kFree);
+      case State::kChecked: return StateSet(State::kHandled, State::kFree);
+      case State::kHandled: break;
+    }
+    return StateSet(State::kChecked, State::kFree);
+  }
+  enum class Answer : uint8_t { kNone, kBegun, kDone };
+  static constexpr StateSet next_answer(Answer from) {
+    switch (from) {
+      case Answer::kNone: return StateSet(Answer::kBegun);
+      case Answer::kBegun: return StateSet(Answer::kDone, Answer::kNone);
+      case Answer::kDone: break;
+    }
+    return StateSet(Answer::kNone);
+  }
+
+  BodyHandler* receiver() override { return state_.in(State::kHandled) ? handler_.get() : nullptr; }
   void begin_request();
   std::optional<Refusal> unacceptable();
   void refuse(const Refusal& refusal);
   void answer_for_ourselves(Response response);
   void write_own();
   void finish_answer();
+  bool end_handling();
   void lose_handler();
   void on_alarm();
   void arm();
@@ -100,11 +126,10 @@ class H2ServerStream final : public H2Stream, public ServerStream {
   size_t own_sent_ = 0;
   uint64_t most_ = 0;  // limit for the body
   int status_ = 0;
-  bool open_ = false;
-  bool begun_ = false;    // the request was checked
-  bool handled_ = false;  // the handler has the request
-  bool grpc_ = false, head_only_ = false;
-  bool answer_begun_ = false, answer_done_ = false, answer_bodyless_ = false, answers_itself_ = false;
+  StateMachine<State, next> state_{State::kFree};
+  StateMachine<Answer, next_answer> answer_{Answer::kNone};
+  bool grpc_ = false, head_only_ = false;                  // facts of the request
+  bool answer_bodyless_ = false, answers_itself_ = false;  // facts of the answer
 };
 
 }  // namespace serin::net
