@@ -4,8 +4,12 @@
 // not a key. With `two_way` (LabelEncoder before version 2, CategoryMapper) strings go to integers and integers to strings, whatever comes
 // in.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -99,31 +103,59 @@ std::vector<T> values_of(const Attributes& attributes, const std::string& prefix
   return values;
 }
 
-template <class S, class D>
-Prepared encode_labels(const GenericDesc& desc, std::string& why) {
-  const bool reversed = desc.attributes.integer("two_way", 0) != 0 && desc.inputs[0].dtype != DType::kString;
-  KeyIndex index;
-  for (const auto& key : attribute_values<S>(desc.attributes, reversed ? "values" : "keys")) index.add(key);
-  std::vector<D> results = values_of<D>(desc.attributes, reversed ? "keys" : "values");
-  if (results.size() != index.size() + 1)
-    return refuse(why, "has " + std::to_string(index.size()) + " keys and " + std::to_string(results.size() - 1) + " values");
-  return make_kernel([index = std::move(index), results = std::move(results)](Stream&, Inputs in, Outputs out) -> Fault {
-    const auto x = in[0].span<const S>();
-    for (size_t i = 0; i < x.size(); ++i) out[0].as<D>()[i] = results[index.find(key_of(x[i])).value_or(results.size() - 1)];
-    return kOk;
-  });
+constexpr size_t kBlock = 256;  // elements that are looked up at once
+
+/// Places of the keys of a block that begins at element `first`; what is not a key is at `index.size()`.
+using Find = void (*)(const KeyIndex& index, const TensorView& in, size_t first, std::span<size_t> places);
+/// Writes results of a block.
+using Pick = std::function<void(std::span<const size_t> places, TensorView& out, size_t first)>;
+
+template <class S>
+void find_keys(const KeyIndex& index, const TensorView& in, size_t first, std::span<size_t> places) {
+  const auto x = in.span<const S>();
+  for (size_t i = 0; i < places.size(); ++i) places[i] = index.find(key_of(x[first + i])).value_or(index.size());
+}
+
+template <class D>
+Pick pick_from(std::vector<D> results) {
+  return [results = std::move(results)](std::span<const size_t> places, TensorView& out, size_t first) {
+    for (size_t i = 0; i < places.size(); ++i) out.as<D>()[first + i] = results[places[i]];
+  };
 }
 
 }  // namespace
 
+// Keys and values have types of their own; each pair of them as one loop would be 196 loops.
 Prepared label_encoder(const GenericDesc& desc, std::string& why) {
-  return visit_label(desc.inputs[0].dtype, [&]<class S>(Element<S>) -> Prepared {
-    return visit_label(desc.outputs[0].dtype, [&]<class D>(Element<D>) -> Prepared {
-      if constexpr (std::is_void_v<S> || std::is_void_v<D>)
-        return refuse(why, "no labels of these types");
-      else
-        return encode_labels<S, D>(desc, why);
-    });
+  const bool reversed = desc.attributes.integer("two_way", 0) != 0 && desc.inputs[0].dtype != DType::kString;
+  KeyIndex index;
+  Find find = nullptr;
+  visit_label(desc.inputs[0].dtype, [&]<class S>(Element<S>) {
+    if constexpr (!std::is_void_v<S>) {
+      for (const auto& key : attribute_values<S>(desc.attributes, reversed ? "values" : "keys")) index.add(key);
+      find = find_keys<S>;
+    }
+  });
+  Pick pick;
+  size_t values = 0;
+  visit_label(desc.outputs[0].dtype, [&]<class D>(Element<D>) {
+    if constexpr (!std::is_void_v<D>) {
+      std::vector<D> results = values_of<D>(desc.attributes, reversed ? "keys" : "values");
+      values = results.size() - 1;
+      pick = pick_from(std::move(results));
+    }
+  });
+  if (!find || !pick) return refuse(why, "no labels of these types");
+  if (values != index.size()) return refuse(why, "has " + std::to_string(index.size()) + " keys and " + std::to_string(values) + " values");
+  return make_kernel([index = std::move(index), find, pick = std::move(pick)](Stream&, Inputs in, Outputs out) -> Fault {
+    std::array<size_t, kBlock> room;
+    const size_t count = static_cast<size_t>(out[0].elements());
+    for (size_t first = 0; first < count; first += kBlock) {
+      const std::span<size_t> places(room.data(), std::min(kBlock, count - first));
+      find(index, in[0], first, places);
+      pick(places, out[0], first);
+    }
+    return kOk;
   });
 }
 
