@@ -84,6 +84,7 @@ void ask_admin(std::string_view text) {
   }
   request.body = text;
   request.peer = "127.0.0.1:1";
+  request.loop = &admin.loop.loop(0);
   admin.loop.post_and_wait(0, [&] {
     const net::Response response = admin.api.answer(request);  // events are told on an io thread, and forgotten there
     must(response.status >= 200 && response.status < 600, "there is an answer");
