@@ -244,7 +244,7 @@ class Serin(Process):
 
     title = "Serin"
 
-    def __init__(self, folder, ports, judged=True, threads=1, core=PROXY_CORE, environment=None, grpc=False):
+    def __init__(self, folder, ports, judged=True, threads=1, core=PROXY_CORE, environment=None, grpc=False, program=ROOT / "build/serin"):
         stable, canary = ports
         scheme, health = ("grpc", "") if grpc else ("http", ", health: {path: /}")
         name = f"serin-{free_port()}"
@@ -263,7 +263,7 @@ services:
       - {{name: "2", endpoints: [{{url: "{scheme}://127.0.0.1:{canary}"}}]{health}}}
 """)
         super().__init__(
-            pinned(core, ROOT / "build/serin", "route", "--config", config, "--ready-file", ready, "--drain-seconds", 0), folder, name, environment
+            pinned(core, program, "route", "--config", config, "--ready-file", ready, "--drain-seconds", 0), folder, name, environment
         )
         for _ in range(500):
             if ready.exists():

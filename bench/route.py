@@ -22,14 +22,18 @@ ratio above 1 means that Serin is ahead of the better peer.
 SMALL = 300  # bytes of a request's body: a row of features as JSON
 TENSOR = 602_112  # one image of 3x224x224 floats
 CONNECTIONS = 64
+OTHER = "other Serin"
 
 
 def flags():
     parser = table.parser_for("route", "Serin's router beside HAProxy and nginx.", EPILOGUE)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--against", type=pathlib.Path, metavar="SERIN", help="another build of the program as the only peer: of the commit before, for example")
     parser.add_argument("--rounds", type=int, help="10; 3 with --quick")
     parser.add_argument("--seconds", type=float, help="of one measurement: 2; 1 with --quick")
     options = table.parse_with_parts(parser, PARTS)
+    if options.against:
+        options.against = options.against.resolve(strict=True)
     options.rounds = options.rounds or (3 if options.quick else 10)
     options.seconds = options.seconds or (1.0 if options.quick else 2.0)
     return options
@@ -64,19 +68,24 @@ class Figures:
 
 
 @contextlib.contextmanager
-def all_three(folder, ports, **options):
+def with_peers(options, folder, ports, **more):
     with contextlib.ExitStack() as stack:
-        kinds = (proxies.Serin, proxies.Haproxy, proxies.Nginx)
-        yield {kind.title: stack.enter_context(kind(folder, ports, **options)) for kind in kinds}
+        running = {"Serin": stack.enter_context(proxies.Serin(folder, ports, **more))}
+        if options.against:
+            running[OTHER] = stack.enter_context(proxies.Serin(folder, ports, program=options.against, **more))
+        else:
+            for kind in (proxies.Haproxy, proxies.Nginx):
+                running[kind.title] = stack.enter_context(kind(folder, ports, **more))
+        yield running
 
 
 def small(out, options, folder):
     """Closed loop for capacity, then 60 % of what HAProxy can take in open loop."""
-    with proxies.Traffic(folder) as traffic, all_three(folder, traffic.ports) as running:
+    with proxies.Traffic(folder) as traffic, with_peers(options, folder, traffic.ports) as running:
         full = Figures(traffic, running, options, SMALL)
         full.row(out, "300 B bodies", "requests/s", "rate", less_is_better=False, note=full.busy_note())
         full.row(out, "300 B bodies", "CPU us per request", "cpu_us")
-        rate = 0.6 * full.median("rate")["HAProxy"]
+        rate = 0.6 * full.median("rate")["HAProxy" if "HAProxy" in running else OTHER]
         open_loop = Figures(traffic, running, options, SMALL, rate=rate)
         for field, name in (("p50_us", "p50 us"), ("p99_us", "p99 us")):
             open_loop.row(out, f"300 B bodies, open loop at {rate:.0f}/s", name, field)
@@ -86,7 +95,7 @@ def small(out, options, folder):
 
 def large(out, options, folder):
     for request, answer, work in ((TENSOR, 0, "602 KB requests"), (SMALL, TENSOR, "602 KB answers")):
-        with proxies.Traffic(folder, answer) as traffic, all_three(folder, traffic.ports) as running:
+        with proxies.Traffic(folder, answer) as traffic, with_peers(options, folder, traffic.ports) as running:
             figures = Figures(traffic, running, options, request, connections=8)
             figures.row(out, work, "MB/s", "rate", less_is_better=False, scale=TENSOR / 1e6, note=figures.busy_note())
             figures.row(out, work, "CPU us per request", "cpu_us")
@@ -94,7 +103,7 @@ def large(out, options, folder):
 
 def grpc(out, options, folder):
     """Calls of ModelInfer; Serin reads which model each names, names it anew, and looks at what the answers say."""
-    with proxies.GrpcTraffic(folder) as traffic, all_three(folder, traffic.ports, grpc=True) as running:
+    with proxies.GrpcTraffic(folder) as traffic, with_peers(options, folder, traffic.ports, grpc=True) as running:
         figures = Figures(traffic, running, options, SMALL, connections=8)
         figures.row(out, "gRPC, 8 connections of 8 calls", "requests/s", "rate", less_is_better=False, note=figures.busy_note())
         figures.row(out, "gRPC, 8 connections of 8 calls", "CPU us per request", "cpu_us")
@@ -114,7 +123,7 @@ def judge(out, options, folder):
 def idle(out, options, folder):
     """Connections that say nothing: their memory, and what they do to the latency of the others, each round with and without them."""
     rate = 5000.0
-    with proxies.Traffic(folder) as traffic, all_three(folder, traffic.ports) as running:
+    with proxies.Traffic(folder) as traffic, with_peers(options, folder, traffic.ports) as running:
         memory, p99, times = {}, {}, {}
         for title, proxy in running.items():
             traffic.load(proxy.port, CONNECTIONS, 1, SMALL, rate)
@@ -170,10 +179,13 @@ def version_of(command):
 
 def main():
     options = flags()
-    versions = ", ".join(version_of(command) for command in (["/usr/sbin/haproxy", "-v"], ["/usr/sbin/nginx", "-v"]))
+    peers = {"HAProxy": ["/usr/sbin/haproxy", "-v"], "nginx": ["/usr/sbin/nginx", "-v"]}
+    if options.against:
+        peers = {OTHER: [options.against, "version"]}
+    versions = ", ".join(version_of(command) for command in peers.values())
     machine = table.machine()
     out = table.Table(
-        ["HAProxy", "nginx", "no rollout", "one thread"],
+        [*peers, "no rollout", "one thread"],
         f"{datetime.date.today()}, {machine}\n{versions}; {options.rounds} rounds of {options.seconds:g} s",
     )
     for name in options.parts:
