@@ -26,7 +26,6 @@
 
 #include "router/config/split.h"
 #include "router/rollout/spec.h"
-#include "runtime/net/client.h"
 #include "runtime/net/http.h"
 #include "runtime/net/tls.h"
 

@@ -10,7 +10,7 @@
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"
 #include "runtime/base/number.h"
-#include "runtime/net/client.h"
+#include "runtime/net/session.h"
 #include "runtime/net/target.h"
 
 namespace serin::router {
@@ -93,7 +93,7 @@ Result<double> PrometheusWatch::query(const rollout::PrometheusGuard& asked) {
   request.headers.set("Content-Type", "application/x-www-form-urlencoded");
   request.body = std::make_shared<const std::string>(fmt::format("query={}&lookback_delta={:.3f}", net::escaped(asked.query), 2 * seconds));
   const auto wait = std::min<std::chrono::nanoseconds>(kLongestWait, asked.interval);
-  SERIN_TRY(const net::Response response, net::fetch(url->origin, std::move(request), wait, tls_));
+  SERIN_TRY(const net::Response response, net::fetch(url->origin, request, wait, tls_));
   if (response.status / 100 == 2 || response.status / 100 == 4) return read_query_answer(response.body);
   return Error{Code::kUnavailable, fmt::format("the server answers {}", response.status)};
 }

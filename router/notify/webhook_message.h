@@ -12,7 +12,7 @@
 #include "router/rollout/rollout.h"
 #include "router/store/store.h"
 #include "runtime/base/result.h"
-#include "runtime/net/client.h"
+#include "runtime/net/http.h"
 
 namespace serin::router {
 

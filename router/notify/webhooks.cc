@@ -13,6 +13,7 @@
 #include "router/notify/webhook_message.h"
 #include "runtime/base/log.h"
 #include "runtime/base/sleeper.h"
+#include "runtime/net/session.h"
 
 namespace serin::router {
 namespace {
@@ -32,8 +33,8 @@ bool concerns(const std::vector<std::string>& list, const std::string& name) {
 
 /// 2xx, or what came instead.
 Status send(const WebhookConfig& webhook, std::string_view content_type, const std::string& id, std::string body) {
-  SERIN_TRY(net::Outgoing request, webhook_request(webhook.target, content_type, id, webhook.secret, std::move(body)));
-  SERIN_TRY(const net::Response response, net::fetch(webhook.origin, std::move(request), webhook.timeout, webhook.tls));
+  SERIN_TRY(const net::Outgoing request, webhook_request(webhook.target, content_type, id, webhook.secret, std::move(body)));
+  SERIN_TRY(const net::Response response, net::fetch(webhook.origin, request, webhook.timeout, webhook.tls));
   if (response.status / 100 == 2) return {};
   return Error{Code::kFailedPrecondition, fmt::format("answered {}", response.status)};
 }

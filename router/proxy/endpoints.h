@@ -13,6 +13,7 @@
 #include "router/config/config.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/published.h"
+#include "runtime/net/client_options.h"
 
 namespace serin::router {
 

@@ -7,20 +7,19 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
-#include <array>
 #include <atomic>
-#include <future>
 #include <mutex>
-#include <optional>
+#include <thread>
 
-#include "runtime/net/loop.h"
-#include "runtime/net/upstream.h"
+#include "runtime/base/sleeper.h"
+#include "runtime/net/session.h"
 
 namespace serin::store {
 namespace {
 
 namespace json = boost::json;
 using std::chrono::milliseconds;
+using Body = std::shared_ptr<const std::string>;
 
 constexpr milliseconds kWatchAgain{100};
 constexpr std::chrono::hours kWatchFor{1};
@@ -54,8 +53,10 @@ bool may_work_elsewhere(Code code) {
   return code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kIo || code == Code::kCorrupt;
 }
 
-net::Outgoing post(std::string_view path, std::string body, const std::string& token) {
-  net::Outgoing request{.method = "POST", .target = std::string(path), .body = std::make_shared<const std::string>(std::move(body))};
+Body text_of(const json::object& object) { return std::make_shared<const std::string>(json::serialize(object)); }
+
+net::Outgoing post(std::string_view path, Body body, const std::string& token) {
+  net::Outgoing request{.method = "POST", .target = std::string(path), .body = std::move(body)};
   request.headers.set("Content-Type", "application/json");
   if (!token.empty()) request.headers.set("Authorization", token);
   return request;
@@ -93,49 +94,28 @@ std::string after_prefix(std::string prefix) {
   return prefix;
 }
 
-/// One watch at a time, begun again for as long as it lives. On the io thread.
-class EtcdWatch final : public net::AnswerHandler {
+/// One watch at a time, begun again for as long as it lives. It has a thread.
+class EtcdWatch {
  public:
   EtcdWatch(EtcdClient::State& client, const std::string& prefix, std::function<void()> look_again);
-  ~EtcdWatch() = default;
-  void begin();
-
-  void on_answer(net::Head& head) override { ok_ = head.status == 200; }
-  std::span<char> body_room(std::optional<uint64_t>) override { return room_; }
-  void body_filled(size_t bytes) override {
-    line_ended_ = line_ended_ || std::string_view(room_.data(), bytes).find('\n') != std::string_view::npos;
-  }
-  void on_progress(bool end) override {
-    if (ok_ && std::exchange(line_ended_, false)) look_again_();
-    if (end) begin_later();
-  }
-  void on_writable() override { write(); }
-  void on_failure(const net::Failure&) override { begin_later(); }
+  ~EtcdWatch();
 
  private:
-  void write();
-  void begin_later() {
-    stream_ = nullptr;
-    again_ = loop_.after(kWatchAgain, [this] { begin(); });
-  }
+  void run();
 
   EtcdClient::State& client_;
-  net::Loop& loop_;
-  const std::string body_;
+  const Body body_;
   const std::function<void()> look_again_;
-  std::optional<net::Upstream> upstream_;
-  net::ClientStream* stream_ = nullptr;
-  size_t written_ = 0;
-  std::array<char, 4096> room_{};
-  bool ok_ = false, line_ended_ = false;
-  net::Timer again_;
+  net::Session session_;
+  router::Sleeper sleeper_;
+  std::thread thread_;
 };
 
-struct EtcdClient::State : std::enable_shared_from_this<EtcdClient::State> {
-  explicit State(EtcdOptions given) : options(std::move(given)) {}
+struct EtcdClient::State {
+  explicit State(EtcdOptions given)
+      : options(std::move(given)), session({.connect_timeout = options.timeout, .response_bytes = kLargestAnswer, .tls = options.tls}) {}
 
-  Result<json::object> ask(size_t endpoint, std::string_view path, const std::string& body, bool authenticated);
-  Result<net::Response> send(size_t endpoint, net::Outgoing request);
+  Result<json::object> ask(size_t endpoint, std::string_view path, const Body& body, bool authenticated);
   Status authenticate(size_t endpoint);
   std::string held_token() {
     const std::lock_guard lock(mutex);
@@ -146,49 +126,38 @@ struct EtcdClient::State : std::enable_shared_from_this<EtcdClient::State> {
   std::atomic<size_t> current{0};
   std::mutex mutex;
   std::string token;  // guarded by mutex
-  // The io thread's own; it ends before them.
-  std::unique_ptr<net::Client> client;
-  std::unique_ptr<EtcdWatch> watch;
-  net::Loops loops{1};
+  net::Session session;
+  std::unique_ptr<EtcdWatch> watch;  // guarded by mutex
 };
 
 EtcdWatch::EtcdWatch(EtcdClient::State& client, const std::string& prefix, std::function<void()> look_again)
     : client_(client),
-      loop_(client.loops.loop(0)),
-      body_(json::serialize(
-          json::object{{"create_request", json::object{{"key", base64(prefix)}, {"range_end", base64(after_prefix(prefix))}}}})),
-      look_again_(std::move(look_again)) {}
+      body_(text_of({{"create_request", json::object{{"key", base64(prefix)}, {"range_end", base64(after_prefix(prefix))}}}})),
+      look_again_(std::move(look_again)),
+      session_({.connect_timeout = client.options.timeout, .tls = client.options.tls}),
+      thread_([this] { run(); }) {}
 
-void EtcdWatch::begin() {
-  ok_ = line_ended_ = false;
-  written_ = 0;
-  upstream_.emplace(loop_, client_.options.endpoints[client_.current.load() % client_.options.endpoints.size()],
-                    net::ClientOptions{.connect_timeout = client_.options.timeout, .tls = client_.options.tls});
-  stream_ = &upstream_->open(*this, std::chrono::steady_clock::now() + kWatchFor);
-  net::Headers headers;
-  headers.set("Content-Type", "application/json");
-  headers.set("Grpc-Metadata-hasleader", "true");  // ends where the member loses its leader
-  if (const std::string token = client_.held_token(); !token.empty()) headers.set("Authorization", token);
-  stream_->begin_request({.method = "POST", .target = "/v3/watch", .headers = headers, .length = body_.size()});
-  write();
+EtcdWatch::~EtcdWatch() {
+  sleeper_.end();
+  session_.stop();
+  thread_.join();
 }
 
-void EtcdWatch::write() {
-  if (stream_ != nullptr) written_ += stream_->write(std::string_view(body_).substr(written_), /*last=*/true);
-}
-
-Result<net::Response> EtcdClient::State::send(size_t endpoint, net::Outgoing request) {
-  std::promise<Result<net::Response>> promise;
-  loops.post(0, [&] {
-    client->send(options.endpoints[endpoint], std::move(request), options.timeout,
-                 [&promise](Result<net::Response> response) { promise.set_value(std::move(response)); });
-  });
-  return promise.get_future().get();
+void EtcdWatch::run() {
+  const std::vector<net::Origin>& endpoints = client_.options.endpoints;
+  do {
+    net::Outgoing request = post("/v3/watch", body_, client_.held_token());
+    request.headers.set("Grpc-Metadata-hasleader", "true");  // ends where the member loses its leader
+    (void)session_.receive(endpoints[client_.current.load() % endpoints.size()], request, kWatchFor,
+                           [this](int status, std::string_view bytes) {
+                             if (status == 200 && bytes.find('\n') != std::string_view::npos) look_again_();
+                           });
+  } while (sleeper_.pause(kWatchAgain));
 }
 
 Status EtcdClient::State::authenticate(size_t endpoint) {
   const json::object who{{"name", options.user}, {"password", options.password}};
-  SERIN_TRY(const json::object answer, ask(endpoint, "/v3/auth/authenticate", json::serialize(who), /*authenticated=*/false));
+  SERIN_TRY(const json::object answer, ask(endpoint, "/v3/auth/authenticate", text_of(who), /*authenticated=*/false));
   const json::value* given = answer.if_contains("token");
   if (given == nullptr || !given->is_string()) return Error{Code::kCorrupt, "etcd: authenticated without a token"};
   const std::lock_guard lock(mutex);
@@ -196,10 +165,10 @@ Status EtcdClient::State::authenticate(size_t endpoint) {
   return {};
 }
 
-Result<json::object> EtcdClient::State::ask(size_t endpoint, std::string_view path, const std::string& body, bool authenticated) {
+Result<json::object> EtcdClient::State::ask(size_t endpoint, std::string_view path, const Body& body, bool authenticated) {
   for (bool again = false;; again = true) {
     const std::string shown = authenticated ? held_token() : "";
-    SERIN_TRY(const net::Response response, send(endpoint, post(path, body, shown)));
+    SERIN_TRY(const net::Response response, session.send(options.endpoints[endpoint], post(path, body, shown), options.timeout));
     if (response.status == 200) {
       boost::system::error_code failure;
       json::value answer = json::parse(response.body, failure);
@@ -215,23 +184,11 @@ Result<json::object> EtcdClient::State::ask(size_t endpoint, std::string_view pa
   }
 }
 
-EtcdClient::EtcdClient(EtcdOptions options) : state_(std::make_shared<State>(std::move(options))) {
-  state_->loops.post_and_wait(0, [this] {
-    state_->client = std::make_unique<net::Client>(
-        state_->loops.loop(0),
-        net::ClientOptions{.connect_timeout = state_->options.timeout, .response_bytes = kLargestAnswer, .tls = state_->options.tls});
-  });
-}
-
-EtcdClient::~EtcdClient() {
-  state_->loops.post_and_wait(0, [this] {
-    state_->watch.reset();
-    state_->client.reset();
-  });
-}
+EtcdClient::EtcdClient(EtcdOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+EtcdClient::~EtcdClient() = default;
 
 Result<json::object> EtcdClient::call(std::string_view path, const json::object& body) {
-  const std::string text = json::serialize(body);
+  const Body text = text_of(body);
   const size_t count = state_->options.endpoints.size();
   std::string reasons;
   for (size_t tried = 0; tried < count; ++tried) {
@@ -245,12 +202,9 @@ Result<json::object> EtcdClient::call(std::string_view path, const json::object&
 }
 
 void EtcdClient::watch(const std::string& prefix, std::function<void()> look_again) {
-  state_->loops.post_and_wait(0, [&] {
-    state_->watch.reset();
-    if (!look_again) return;
-    state_->watch = std::make_unique<EtcdWatch>(*state_, prefix, std::move(look_again));
-    state_->watch->begin();
-  });
+  auto next = look_again ? std::make_unique<EtcdWatch>(*state_, prefix, std::move(look_again)) : nullptr;
+  const std::lock_guard lock(state_->mutex);
+  next.swap(state_->watch);
 }
 
 }  // namespace serin::store

@@ -7,7 +7,7 @@
 //   etcd.watch("/serin/live/", [] { look_again(); });
 //
 // Properties of its JSON: bytes are base64, 64-bit integers are strings, and fields that are zero or false are omitted (a lost compare is a
-// 200 without `succeeded`). Thread-safe, with its own io thread; call() waits.
+// 200 without `succeeded`). Thread-safe; call() waits.
 #pragma once
 
 #include <boost/json.hpp>
@@ -20,7 +20,8 @@
 #include <vector>
 
 #include "runtime/base/result.h"
-#include "runtime/net/client.h"
+#include "runtime/net/http.h"
+#include "runtime/net/tls.h"
 
 namespace serin::store {
 
@@ -49,13 +50,13 @@ class EtcdClient {
   /// key.
   Result<boost::json::object> call(std::string_view path, const boost::json::object& body);
   /// Calls `look_again` whenever a key with that prefix may have changed: after an event, and each time the watch had to restart. The calls
-  /// come on one of the client's threads and do not say which key changed. The watcher reads all keys, and so misses no change in between.
+  /// come on a thread of the watch and do not say which key changed. The watcher reads all keys, and so misses no change in between.
   void watch(const std::string& prefix, std::function<void()> look_again);
 
   struct State;
 
  private:
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace serin::store

@@ -1,4 +1,5 @@
-// client.h: an HTTP client on the io threads with persistent connections, for the router, health checks and `serin load`.
+// client.h: an HTTP client on the io threads with persistent connections, for health checks, peers and `serin load`. See session.h for
+// threads that may wait.
 //
 //   net::Client client(loop, {.connect_timeout = 1s});
 //   auto call = client.send(origin, request, deadline, [](Result<net::Response> response) { ... });   // on that io thread; calls back there
@@ -21,13 +22,6 @@
 #include "runtime/net/loop.h"
 
 namespace serin::net {
-
-struct Outgoing {
-  std::string method = "GET";
-  std::string target = "/";
-  Headers headers;                          ///< the client writes Host, Content-Length and Connection
-  std::shared_ptr<const std::string> body;  ///< shared, so that a retry or a mirror costs no copy; null: none
-};
 
 class Call {
  public:
@@ -55,9 +49,5 @@ class Client {
  private:
   std::shared_ptr<State> state_;
 };
-
-/// For command lines: sends one request and waits, from a thread that is not an io thread. `tls`: for a secure origin.
-Result<Response> fetch(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout,
-                       std::shared_ptr<const TlsContext> tls = nullptr);
 
 }  // namespace serin::net

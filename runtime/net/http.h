@@ -139,6 +139,14 @@ struct Response {
   void clear();  ///< like Request::clear()
 };
 
+/// A request that a client sends.
+struct Outgoing {
+  std::string method = "GET";
+  std::string target = "/";
+  Headers headers;                          ///< the client writes Host and Content-Length
+  std::shared_ptr<const std::string> body;  ///< shared, so that a retry or a mirror costs no copy; null: none
+};
+
 /// Makes {"error": message} with the given status.
 Response json_error(int status, std::string_view message);
 /// For example "Too Many Requests".

@@ -26,6 +26,7 @@
 namespace serin::net {
 
 class TlsStream;
+struct TlsPrepared;
 
 enum class TlsVersion : uint8_t { k12, k13 };
 
@@ -80,6 +81,7 @@ class TlsContext {
   // For the .cc files of net. Null: no memory.
   std::unique_ptr<TlsStream> accept(int descriptor, bool http2) const;
   std::unique_ptr<TlsStream> connect(int descriptor, const std::string& host, bool http2) const;
+  TlsPrepared prepare(const std::string& host, bool http2) const;  ///< for connect(), and for Boost.Asio
 
  private:
   struct Loaded;

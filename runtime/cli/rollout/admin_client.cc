@@ -85,7 +85,7 @@ Result<net::Response> AdminClient::send(const net::Origin& origin, const std::st
     request.headers.set("Content-Type", "application/yaml");
     request.body = std::make_shared<const std::string>(body);
   }
-  return net::fetch(origin, std::move(request), kTimeout, tls_);
+  return net::fetch(origin, request, kTimeout, tls_);
 }
 
 void add_admin_flags(CLI::App& command, AdminFlags& flags) {

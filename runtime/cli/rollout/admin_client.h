@@ -6,7 +6,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/tls_flags.h"
-#include "runtime/net/client.h"
+#include "runtime/net/session.h"
 
 namespace serin::cli {
 

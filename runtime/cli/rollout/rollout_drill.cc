@@ -22,6 +22,7 @@
 #include "runtime/cli/rollout/rollout_commands.h"
 #include "runtime/cli/tls_flags.h"
 #include "runtime/cli/validators.h"
+#include "runtime/net/client.h"
 #include "runtime/net/server.h"
 #include "runtime/net/target.h"
 

@@ -23,6 +23,7 @@
 #include "runtime/cli/validators.h"
 #include "runtime/net/client.h"
 #include "runtime/net/loop.h"
+#include "runtime/net/session.h"
 #include "runtime/net/target.h"
 
 namespace serin::cli {

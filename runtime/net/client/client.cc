@@ -3,7 +3,6 @@
 #include "runtime/net/client.h"
 
 #include <algorithm>
-#include <future>
 #include <map>
 #include <unordered_set>
 
@@ -133,21 +132,6 @@ size_t Client::open_connections() const {
   size_t count = 0;
   for (const auto& [origin, upstream] : state_->upstreams) count += upstream.connections();
   return count;
-}
-
-Result<Response> fetch(const Origin& origin, Outgoing request, std::chrono::nanoseconds timeout, std::shared_ptr<const TlsContext> tls) {
-  Loops loops(1);
-  std::promise<Result<Response>> promise;
-  std::unique_ptr<Client> client;
-  loops.post(0, [&] {
-    client = std::make_unique<Client>(
-        loops.loop(0),
-        ClientOptions{.connect_timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout), .tls = std::move(tls)});
-    client->send(origin, std::move(request), timeout, [&promise](Result<Response> response) { promise.set_value(std::move(response)); });
-  });
-  auto response = promise.get_future().get();
-  run_on(loops.loop(0), [&client] { client.reset(); });
-  return response;
 }
 
 }  // namespace serin::net

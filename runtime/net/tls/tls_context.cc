@@ -236,13 +236,19 @@ std::unique_ptr<TlsStream> TlsContext::accept(int descriptor, bool http2) const 
   if (!ssl) return nullptr;
   SSL_set_accept_state(ssl.get());
   const std::string& authorities = server_->read ? server_->certificate : server_->client_ca;
-  return std::make_unique<TlsStream>(std::move(ssl), descriptor, TlsStream::Expected{.host = "", .authorities = authorities}, http2);
+  return std::make_unique<TlsStream>(std::move(ssl), descriptor, TlsExpected{.host = "", .authorities = authorities}, http2);
 }
 
 std::unique_ptr<TlsStream> TlsContext::connect(int descriptor, const std::string& host, bool http2) const {
+  auto [ssl, expected] = prepare(host, http2);
+  if (!ssl) return nullptr;
+  return std::make_unique<TlsStream>(std::move(ssl), descriptor, std::move(expected));
+}
+
+TlsPrepared TlsContext::prepare(const std::string& host, bool http2) const {
   const auto now = loaded();
   SslPtr ssl(SSL_new(now->context.get()));
-  if (!ssl) return nullptr;
+  if (!ssl) return {};
   std::string name = client_.server_name.empty() ? host : client_.server_name;
   if (name.ends_with('.')) name.pop_back();  // which is for resolvers only
   SSL_set_connect_state(ssl.get());
@@ -256,8 +262,7 @@ std::unique_ptr<TlsStream> TlsContext::connect(int descriptor, const std::string
     SSL_set_tlsext_host_name(ssl.get(), name.c_str());
   }
   const std::string_view authorities = client_.ca.empty() ? kSystem : std::string_view(client_.ca);
-  return std::make_unique<TlsStream>(std::move(ssl), descriptor,
-                                     TlsStream::Expected{.host = std::move(name), .authorities = std::string(authorities)});
+  return {std::move(ssl), {.host = std::move(name), .authorities = std::string(authorities)}};
 }
 
 }  // namespace serin::net

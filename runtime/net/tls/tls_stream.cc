@@ -28,17 +28,22 @@ std::string& spare_buffer() {
   return spare;
 }
 
-/// "tlsv13 alert certificate required" -> what the other side has said; else what OpenSSL says of itself.
-std::string describe_tls_error(unsigned long code) {
+}  // namespace
+
+std::string describe_tls_failure(unsigned long code) {
+  switch (ERR_GET_REASON(code)) {
+    case SSL_R_UNEXPECTED_EOF_WHILE_READING: return "the connection was cut off";
+    case SSL_R_HTTP_REQUEST: return "TLS: the other side speaks HTTP without TLS";
+    case SSL_R_WRONG_VERSION_NUMBER: return "TLS: the other side does not speak it";
+    default: break;
+  }
   const char* known = ERR_reason_error_string(code);
   const std::string_view reason = known != nullptr ? known : "an unknown error";
-  constexpr std::string_view kAlert = " alert ";
+  constexpr std::string_view kAlert = " alert ";  // "tlsv13 alert certificate required"
   const size_t alert = reason.find(kAlert);
   if (alert == std::string_view::npos) return fmt::format("TLS: {}", reason);
   return fmt::format("TLS: the other side refuses: {}", reason.substr(alert + kAlert.size()));
 }
-
-}  // namespace
 
 /// How OpenSSL reads and writes.
 struct TlsBio {
@@ -96,7 +101,7 @@ struct TlsCallbacks {
   }
 };
 
-TlsStream::TlsStream(SslPtr ssl, int descriptor, Expected expected, bool http2)
+TlsStream::TlsStream(SslPtr ssl, int descriptor, TlsExpected expected, bool http2)
     : ssl_(std::move(ssl)), descriptor_(descriptor), expected_(std::move(expected)), http2_(http2) {
   BIO* bio = BIO_new(TlsBio::method());
   if (bio == nullptr) throw std::bad_alloc();
@@ -195,16 +200,12 @@ void TlsStream::note_failure(int ssl_error) {
   if (!failure_.empty()) return;  // a certificate that was refused: more was known there
   if (ssl_error == SSL_ERROR_SYSCALL && socket_error_ != 0) {
     failure_ = std::strerror(socket_error_);
-  } else if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING || input_ended_) {
+  } else if (input_ended_) {
     failure_ = "the connection was cut off";
-  } else if (reason == SSL_R_HTTP_REQUEST) {
-    heard_plain_http_ = true;
-    failure_ = "TLS: the other side speaks HTTP without TLS";
-  } else if (reason == SSL_R_WRONG_VERSION_NUMBER) {
-    failure_ = "TLS: the other side does not speak it";
   } else {
+    heard_plain_http_ = reason == SSL_R_HTTP_REQUEST;
     certificate_refused_ = reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE;
-    failure_ = describe_tls_error(code);
+    failure_ = describe_tls_failure(code);
   }
 }
 

@@ -21,14 +21,22 @@ struct SslFree {
 };
 using SslPtr = std::unique_ptr<SSL, SslFree>;
 
+/// For messages: the name in the peer's certificate, and the trusted authorities.
+struct TlsExpected {
+  std::string host, authorities;
+};
+/// The client's end of a connection that has not begun.
+struct TlsPrepared {
+  SslPtr ssl;  ///< null: no memory
+  TlsExpected expected;
+};
+/// Explains an error of OpenSSL: "TLS: the other side refuses: certificate required".
+std::string describe_tls_failure(unsigned long code);
+
 class TlsStream {
  public:
-  /// For messages: the name in the peer's certificate, and the trusted authorities.
-  struct Expected {
-    std::string host, authorities;
-  };
   /// `http2`: a server offers it.
-  TlsStream(SslPtr ssl, int descriptor, Expected expected, bool http2 = false);
+  TlsStream(SslPtr ssl, int descriptor, TlsExpected expected, bool http2 = false);
   ~TlsStream();
   TlsStream(const TlsStream&) = delete;
   TlsStream& operator=(const TlsStream&) = delete;
@@ -70,7 +78,7 @@ class TlsStream {
 
   const SslPtr ssl_;
   const int descriptor_;
-  const Expected expected_;
+  const TlsExpected expected_;
   const bool http2_;
   std::string sealed_;        // ready to be sent
   size_t sealed_sent_ = 0;    // bytes sent of sealed_

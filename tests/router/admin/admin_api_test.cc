@@ -6,8 +6,8 @@
 
 #include "router/rollout/replay.h"
 #include "runtime/base/config.h"
-#include "runtime/net/client.h"
 #include "runtime/net/server.h"
+#include "runtime/net/session.h"
 #include "tests/router/router_fixture.h"
 
 namespace serin::router {
@@ -292,7 +292,7 @@ TEST_F(AdminApiTest, OverHttp) {
   const net::Origin origin{"127.0.0.1", (*server)->port()};
   const auto send = [&](const std::string& method, const std::string& target, const std::string& body) {
     net::Outgoing request{.method = method, .target = target, .body = std::make_shared<const std::string>(body)};
-    auto response = net::fetch(origin, std::move(request), std::chrono::seconds(10));
+    auto response = net::fetch(origin, request, std::chrono::seconds(10));
     EXPECT_TRUE(response) << response.error().message;
     return response ? *response : net::Response{.status = 0};
   };

@@ -1,7 +1,8 @@
-// client_test.cc: the client against servers that behave, servers that go away, and servers that answer what is not HTTP.
+// client_test.cc: both clients against servers that behave, servers that go away, and servers that answer what is not HTTP.
 
 #include "runtime/net/client.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -17,6 +18,7 @@ using test::RawSocket;
 using test::ScriptedServer;
 using test::TestClient;
 using test::TestServer;
+using test::TestSession;
 using testing::HasSubstr;
 
 /// Reads one request head, then sends `answer` and ends the connection.
@@ -28,9 +30,17 @@ ScriptedServer answering(std::string answer) {
 
 std::shared_ptr<const std::string> body(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
 
-TEST(Client, SendsAndKeepsTheConnection) {
+using Clients = testing::Types<TestClient, TestSession>;
+template <class>
+class AnyClient : public testing::Test {};
+TYPED_TEST_SUITE(AnyClient, Clients);
+template <class>
+class BadAnswer : public testing::Test {};
+TYPED_TEST_SUITE(BadAnswer, Clients);
+
+TYPED_TEST(AnyClient, SendsAndKeepsTheConnection) {
   TestServer server;
-  TestClient client;
+  TypeParam client;
   for (int i = 0; i < 3; ++i) {
     const auto response = client.send(server.port(), {.method = "POST", .target = "/echo?a=b", .body = body("hello")});
     ASSERT_TRUE(response) << response.error().message;
@@ -42,9 +52,9 @@ TEST(Client, SendsAndKeepsTheConnection) {
   EXPECT_EQ(server.request(0).peer, server.request(2).peer);
 }
 
-TEST(Client, CarriesLargeBodiesBothWays) {
+TYPED_TEST(AnyClient, CarriesLargeBodiesBothWays) {
   TestServer server;
-  TestClient client;
+  TypeParam client;
   std::string large(size_t{20} << 20, 'x');
   large[12'345'678] = 'y';
   const auto response = client.send(server.port(), {.method = "PUT", .target = "/echo", .body = body(large)});
@@ -60,9 +70,9 @@ TEST(Client, ResolvesNamesAndFetches) {
   EXPECT_EQ(fetch({"no-such-host.invalid", 80}, {}, kPatience).error().code, Code::kUnavailable);
 }
 
-TEST(Client, HeadHasNoBody) {
+TYPED_TEST(AnyClient, HeadHasNoBody) {
   TestServer server;
-  TestClient client;
+  TypeParam client;
   for (int i = 0; i < 2; ++i) {
     const auto response = client.send(server.port(), {.method = "HEAD", .target = "/echo"});
     ASSERT_TRUE(response) << response.error().message;
@@ -71,9 +81,9 @@ TEST(Client, HeadHasNoBody) {
   EXPECT_EQ(client.open_connections(), 1u);
 }
 
-TEST(Client, NeverLetsAHeaderBecomeTwo) {
+TYPED_TEST(AnyClient, NeverLetsAHeaderBecomeTwo) {
   TestServer server;
-  TestClient client;
+  TypeParam client;
   ASSERT_TRUE(client.send(server.port(), test::splitting_request()));
   EXPECT_EQ(server.request(0).headers.get("x-a"), "1  x-b: 2");
   EXPECT_FALSE(server.request(0).headers.has("x-b"));
@@ -82,22 +92,22 @@ TEST(Client, NeverLetsAHeaderBecomeTwo) {
   EXPECT_EQ(client.send(server.port(), {.method = "GET /x"}).error().code, Code::kInvalidArgument);
 }
 
-TEST(Client, RefusedConnection) {
+TYPED_TEST(AnyClient, RefusedConnection) {
   uint16_t port;
   {
     ScriptedServer gone([](RawSocket&) {});
     port = gone.port();
   }
-  TestClient client;
+  TypeParam client;
   const auto response = client.get(port);
   EXPECT_EQ(response.error().code, Code::kUnavailable);
   EXPECT_THAT(response.error().message, HasSubstr("127.0.0.1:" + std::to_string(port)));
   EXPECT_EQ(client.open_connections(), 0u);
 }
 
-TEST(Client, DeadlineOfAServerThatNeverAnswers) {
+TYPED_TEST(AnyClient, DeadlineOfAServerThatNeverAnswers) {
   TestServer server;
-  TestClient client;
+  TypeParam client;
   EXPECT_EQ(client.send(server.port(), {.target = "/hold"}, 50ms).error().code, Code::kDeadlineExceeded);
   EXPECT_TRUE(server.await_cancelled(1)) << "the connection is closed";
   EXPECT_EQ(client.open_connections(), 0u);
@@ -123,14 +133,14 @@ TEST(Client, CancelClosesTheConnectionAndForgetsTheCallback) {
   EXPECT_FALSE(called);
 }
 
-TEST(Client, RetriesOnceWhereAKeptConnectionWasClosed) {
+TYPED_TEST(AnyClient, RetriesOnceWhereAKeptConnectionWasClosed) {
   std::atomic<int> answered{0};
   ScriptedServer server([&](RawSocket& socket) {  // one answer per connection, though it says keep-alive
     if (socket.receive_answer().empty()) return;
     socket.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
     if (++answered == 1) socket.receive_answer();  // sees the second request, and closes without a word
   });
-  TestClient client;
+  TypeParam client;
   ASSERT_TRUE(client.get(server.port()));
   const auto second = client.get(server.port());
   ASSERT_TRUE(second) << second.error().message;
@@ -138,9 +148,9 @@ TEST(Client, RetriesOnceWhereAKeptConnectionWasClosed) {
   EXPECT_EQ(server.connections(), 2);
 }
 
-TEST(Client, DoesNotRetryAFreshConnection) {
+TYPED_TEST(AnyClient, DoesNotRetryAFreshConnection) {
   ScriptedServer server([](RawSocket& socket) { socket.receive_answer(); });
-  TestClient client;
+  TypeParam client;
   EXPECT_EQ(client.get(server.port()).error().code, Code::kIo);
   EXPECT_EQ(server.connections(), 1);
 }
@@ -188,8 +198,8 @@ TEST(Client, MayBeDestroyedInACallback) {
 
 // ---- H26: answers that are not HTTP ----
 
-TEST(BadAnswer, H26_MalformedHeads) {
-  TestClient client;
+TYPED_TEST(BadAnswer, H26_MalformedHeads) {
+  TypeParam client;
   for (const std::string answer :
        {"HTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n", "HTTP/1.1 99 Low\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n",
         "HTTP/1.1200 OK\r\n\r\n", "200 OK\r\n\r\n", "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 200 OK\ncontent-length: 0\n\n",
@@ -206,8 +216,8 @@ TEST(BadAnswer, H26_MalformedHeads) {
   EXPECT_EQ(client.open_connections(), 0u);
 }
 
-TEST(BadAnswer, H26_EarlyClose) {
-  TestClient client;
+TYPED_TEST(BadAnswer, H26_EarlyClose) {
+  TypeParam client;
   for (const std::string answer : {"", "HTTP/1.1 200 OK\r\ncontent-le", "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabc",
                                    "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nabc"}) {
     ScriptedServer server = answering(answer);
@@ -215,18 +225,18 @@ TEST(BadAnswer, H26_EarlyClose) {
   }
 }
 
-TEST(BadAnswer, H26_MoreBytesThanTheLengthSays) {
+TYPED_TEST(BadAnswer, H26_MoreBytesThanTheLengthSays) {
   ScriptedServer server([](RawSocket& socket) {
     while (!socket.receive_answer().empty())
       socket.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil");
   });
-  TestClient client;
+  TypeParam client;
   for (int i = 0; i < 2; ++i) EXPECT_EQ(client.get(server.port())->body, "ok");
   EXPECT_EQ(server.connections(), 2) << "no second request on that connection";
 }
 
-TEST(BadAnswer, H26_InterimAnswers) {
-  TestClient client;
+TYPED_TEST(BadAnswer, H26_InterimAnswers) {
+  TypeParam client;
   ScriptedServer hints =
       answering("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
   const auto response = client.get(hints.port());
@@ -240,8 +250,8 @@ TEST(BadAnswer, H26_InterimAnswers) {
   EXPECT_EQ(client.get(switching.port()).error().code, Code::kCorrupt);
 }
 
-TEST(BadAnswer, H26_TooLarge) {
-  TestClient client({.response_bytes = 1000});
+TYPED_TEST(BadAnswer, H26_TooLarge) {
+  TypeParam client({.response_bytes = 1000});
   ScriptedServer headers = answering("HTTP/1.1 200 OK\r\nx: " + std::string(1'000'000, 'x') + "\r\n\r\n");
   EXPECT_EQ(client.get(headers.port()).error().code, Code::kCorrupt);
   for (const std::string& head :
@@ -252,41 +262,41 @@ TEST(BadAnswer, H26_TooLarge) {
   }
 }
 
-TEST(BadAnswer, H26_BodyUntilTheConnectionEnds) {
+TYPED_TEST(BadAnswer, H26_BodyUntilTheConnectionEnds) {
   ScriptedServer server = answering("HTTP/1.0 200 OK\r\n\r\nall of it");
-  TestClient client;
+  TypeParam client;
   const auto response = client.get(server.port());
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->body, "all of it");
   EXPECT_EQ(client.open_connections(), 0u);
 }
 
-TEST(BadAnswer, H26_ChunkedAnswersAreDecoded) {
+TYPED_TEST(BadAnswer, H26_ChunkedAnswersAreDecoded) {
   ScriptedServer server =
       answering("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n3;x=y\r\n !!\r\n0\r\nx-trailer: 1\r\n\r\n");
-  TestClient client;
+  TypeParam client;
   const auto response = client.get(server.port());
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->body, "ok !!");
   EXPECT_FALSE(response->headers.has("transfer-encoding"));
 }
 
-TEST(BadAnswer, H26_AnswerBeforeTheRequestEnds) {
+TYPED_TEST(BadAnswer, H26_AnswerBeforeTheRequestEnds) {
   ScriptedServer server([](RawSocket& socket) {
     socket.receive_some();
     socket.send("HTTP/1.1 413 Content Too Large\r\ncontent-length: 2\r\n\r\nno");
     socket.receive_all();
   });
-  TestClient client;
+  TypeParam client;
   const auto response = client.send(server.port(), {.method = "POST", .target = "/", .body = body(std::string(size_t{64} << 20, 'x'))});
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->status, 413);
-  EXPECT_EQ(client.open_connections(), 0u);
+  if constexpr (std::is_same_v<TypeParam, TestClient>) EXPECT_EQ(client.open_connections(), 0u) << "a Session sends all before it reads";
 }
 
-TEST(Client, H17_AWantOfDescriptorsIsNotTheServersFault) {
+TYPED_TEST(AnyClient, H17_AWantOfDescriptorsIsNotTheServersFault) {
   TestServer server;
-  TestClient client;
+  TypeParam client;
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
   rlimit none = before;
@@ -300,7 +310,68 @@ TEST(Client, H17_AWantOfDescriptorsIsNotTheServersFault) {
   EXPECT_TRUE(client.get(server.port()));
 }
 
-TEST(BadAnswer, UnaskedBytesOnAKeptConnectionCloseIt) {
+TEST(Session, AsksElsewhereAfterUnaskedBytesOnAKeptConnection) {
+  std::promise<void> sent;
+  ScriptedServer server([&](RawSocket& socket) {
+    if (socket.receive_answer().empty()) return;
+    socket.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    if (server.connections() > 1) return;
+    socket.send("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil");
+    sent.set_value();
+    socket.receive_all();
+  });
+  TestSession client;
+  EXPECT_EQ(client.get(server.port())->body, "ok");
+  sent.get_future().wait();
+  EXPECT_EQ(client.get(server.port())->body, "ok");
+  EXPECT_EQ(server.connections(), 2);
+}
+
+TEST(Session, HandsOverAnAnswerWhileItArrives) {
+  std::promise<void> seen;
+  ScriptedServer server([&](RawSocket& socket) {
+    socket.receive_answer();
+    socket.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nfirst\n\r\n");
+    EXPECT_EQ(seen.get_future().wait_for(kPatience), std::future_status::ready) << "before the answer ends";
+    socket.send("7\r\nsecond\n\r\n0\r\n\r\n");
+  });
+  Session session;
+  std::string all;
+  const Status done =
+      session.receive({"127.0.0.1", server.port()}, {.target = "/watch"}, kPatience, [&](int status, std::string_view bytes) {
+        EXPECT_EQ(status, 200);
+        if (std::exchange(all, all + std::string(bytes)).empty()) seen.set_value();
+      });
+  EXPECT_TRUE(done) << done.error().message;
+  EXPECT_EQ(all, "first\nsecond\n");
+}
+
+TEST(Session, StopsWhatWaits) {
+  TestServer server;
+  TestSession client;
+  auto waiting = std::async(std::launch::async, [&] { return client.get(server.port(), "/hold"); });
+  ASSERT_TRUE(server.await_held(1));
+  client.session().stop();
+  EXPECT_EQ(waiting.get().error().code, Code::kCancelled);
+  EXPECT_TRUE(server.await_cancelled(1)) << "the connection is closed";
+  EXPECT_EQ(client.get(server.port()).error().code, Code::kCancelled);
+  EXPECT_EQ(client.open_connections(), 0u);
+}
+
+TEST(Session, IsUsedByManyThreads) {
+  TestServer server;
+  TestSession client;
+  std::vector<std::future<void>> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.push_back(std::async(std::launch::async, [&, i] {
+      for (int k = 0; k < 20; ++k) EXPECT_EQ(client.get(server.port(), fmt::format("/echo?{}", i))->body, fmt::format("GET /echo?{}|", i));
+    }));
+  }
+  for (auto& thread : threads) thread.get();
+  EXPECT_LE(client.open_connections(), 8u);
+}
+
+TEST(Client, UnaskedBytesOnAKeptConnectionCloseIt) {
   std::promise<void> seen;
   ScriptedServer server([&](RawSocket& socket) {
     socket.receive_answer();

@@ -1,4 +1,4 @@
-// test_client.h: a Client that the tests of this folder share.
+// test_client.h: a Client and a Session with one interface, which the tests of this folder share.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,7 @@
 
 #include "runtime/net/client.h"
 #include "runtime/net/loop.h"
+#include "runtime/net/session.h"
 #include "tests/runtime/net/raw_socket.h"
 
 namespace serin::net::test {
@@ -45,6 +46,22 @@ class TestClient {
   const bool secure_;
   Loops loops_{1};
   std::unique_ptr<Client> client_;
+};
+
+/// A Session. With options.tls it speaks TLS.
+class TestSession {
+ public:
+  explicit TestSession(ClientOptions options = {}) : secure_(options.tls != nullptr), session_(std::move(options)) {}
+  Result<Response> send(uint16_t port, const Outgoing& request, std::chrono::nanoseconds timeout = kPatience) {
+    return session_.send({"127.0.0.1", port, secure_}, request, timeout);
+  }
+  Result<Response> get(uint16_t port, std::string target = "/echo") { return send(port, {.target = std::move(target)}); }
+  size_t open_connections() const { return session_.open_connections(); }
+  Session& session() { return session_; }
+
+ private:
+  const bool secure_;
+  Session session_;
 };
 
 /// Whose headers would be more than one, or another connection's, if they were written as they are.

@@ -15,6 +15,7 @@ using test::RawSocket;
 using test::ScriptedServer;
 using test::TestClient;
 using test::TestServer;
+using test::TestSession;
 using test::TlsPeer;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -32,17 +33,25 @@ class TlsClient : public testing::Test {
   /// What a client of 127.0.0.1 says of a server with this certificate.
   std::string ask(const test::Names& names, TlsClientOptions options = {}) const {
     const TestServer server_of({}, 1, false, showing(names));
-    TestClient client({.tls = believing(std::move(options))});
-    const auto answer = client.get(const_cast<TestServer&>(server_of).port());
-    return answer ? answer->body : answer.error().message;
+    const uint16_t port = const_cast<TestServer&>(server_of).port();
+    const auto tls = believing(std::move(options));
+    const auto answer = TestClient({.tls = tls}).get(port), waited_for = TestSession({.tls = tls}).get(port);
+    const std::string text = answer ? answer->body : answer.error().message;
+    EXPECT_EQ(waited_for ? waited_for->body : waited_for.error().message, text) << "both clients";
+    return text;
   }
 
   const Authority authority_{"authority"};
 };
 
-TEST_F(TlsClient, AsksOneConnectionAfterTheOther) {
-  TestServer server({}, 1, false, showing({}));
-  TestClient client({.tls = believing()});
+template <class>
+class AnyTlsClient : public TlsClient {};
+using Clients = testing::Types<TestClient, TestSession>;
+TYPED_TEST_SUITE(AnyTlsClient, Clients);
+
+TYPED_TEST(AnyTlsClient, AsksOneConnectionAfterTheOther) {
+  TestServer server({}, 1, false, this->showing({}));
+  TypeParam client({.tls = this->believing()});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(client.get(server.port())->body, "GET /echo|");
   EXPECT_EQ(client.open_connections(), 1u);
 }
@@ -67,9 +76,9 @@ TEST_F(TlsClient, SaysWhereTheServerHasNoHttp2) {
   EXPECT_THAT(client.get(silent.port()).error().message, HasSubstr("does not offer HTTP/2"));
 }
 
-TEST_F(TlsClient, MovesLargeBodiesBothWays) {
-  TestServer server({}, 1, false, showing({}));
-  TestClient client({.tls = believing()});
+TYPED_TEST(AnyTlsClient, MovesLargeBodiesBothWays) {
+  TestServer server({}, 1, false, this->showing({}));
+  TypeParam client({.tls = this->believing()});
   const auto body = std::make_shared<const std::string>(size_t{9} << 20, 'z');
   const auto answer = client.send(server.port(), {.method = "POST", .target = "/echo", .body = body});
   ASSERT_TRUE(answer) << answer.error().message;
@@ -130,22 +139,22 @@ TEST_F(TlsClient, ShowsItsOwnCertificate) {
 
 // ---- servers that do not do as they should ----
 
-TEST_F(TlsClient, SaysThatAServerSpeaksNoTls) {
+TYPED_TEST(AnyTlsClient, SaysThatAServerSpeaksNoTls) {
   TestServer server;
-  TestClient client({.tls = believing()});
+  TypeParam client({.tls = this->believing()});
   EXPECT_THAT(client.get(server.port()).error().message, HasSubstr("TLS: the other side does not speak it"));
 }
 
-TEST_F(TlsClient, GivesUpOnAHandshakeThatDoesNotCome) {
+TYPED_TEST(AnyTlsClient, GivesUpOnAHandshakeThatDoesNotCome) {
   ScriptedServer silent([](RawSocket& socket) { (void)socket.receive_all(); });
-  TestClient client({.connect_timeout = 100ms, .tls = believing()});
+  TypeParam client({.connect_timeout = 100ms, .tls = this->believing()});
   const auto answer = client.get(silent.port());
   EXPECT_EQ(answer.error().code, Code::kUnavailable);
   EXPECT_THAT(answer.error().message, HasSubstr("TLS: the handshake took too long"));
 }
 
-TEST_F(TlsClient, TakesAnAnswerThatEndsWithTheConnectionOnlyIfItWasNotCutOff) {
-  const test::Files files = authority_.issue("server");
+TYPED_TEST(AnyTlsClient, TakesAnAnswerThatEndsWithTheConnectionOnlyIfItWasNotCutOff) {
+  const test::Files files = this->authority_.issue("server");
   for (const bool properly : {true, false}) {
     ScriptedServer server([&](RawSocket& socket) {
       TlsPeer peer = TlsPeer::accept(std::move(socket), {.files = files});
@@ -153,7 +162,7 @@ TEST_F(TlsClient, TakesAnAnswerThatEndsWithTheConnectionOnlyIfItWasNotCutOff) {
       peer.send("HTTP/1.1 200 OK\r\n\r\nall that there is");
       if (properly) peer.say_end();
     });
-    TestClient client({.tls = believing()});
+    TypeParam client({.tls = this->believing()});
     const auto answer = client.get(server.port());
     if (properly) {
       EXPECT_EQ(answer->body, "all that there is");
