@@ -282,6 +282,27 @@ TEST_F(AdminApiTest, MetricsAndHealth) {
   EXPECT_EQ(call("GET", "/health/ready").status, 503);
 }
 
+TEST_F(AdminApiTest, TheBytesOfShortAnswersStayAsPipelinesKnowThem) {
+  EXPECT_EQ(call("GET", "/v1/me").body,
+            R"({"name":"127.0.0.1:4711","role":"admin","may":["start","pause","resume","promote","abort","undo","retry","set-weight"]})"
+            "\n");
+  EXPECT_EQ(call("GET", "/v1/rollouts/digits/verdict").body,
+            R"({"verdict":"insufficient_data","service":"digits","rollout":"","reason":""})"
+            "\n");
+  start();
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits:abort", R"({"reason":"\"no\""})").status, 200);
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits/gates/rollback", "{}").body,
+            R"({"verdict":"rolled_back","service":"digits","rollout":"digits-1","reason":"\"no\""})"
+            "\n");
+  const std::string status = call("GET", "/v1/rollouts/digits").body, services = call("GET", "/v1/services").body;
+  EXPECT_EQ(call("GET", "/v1/rollouts").body, R"({"rollouts":[)" + status.substr(0, status.size() - 1) + "]}\n");
+  EXPECT_EQ(services, R"({"services":[{"name":"digits","stable":"1","epoch":3,"versions":[)"
+                      R"({"name":"1","weight":100,"weight_ppm":1000000,"endpoints":1,"healthy":null},)"
+                      R"({"name":"2","weight":0,"weight_ppm":0,"endpoints":1,"healthy":null},)"
+                      R"({"name":"3","weight":0,"weight_ppm":0,"endpoints":1,"healthy":null}]}]})"
+                      "\n");
+}
+
 TEST_F(AdminApiTest, OverHttp) {
   net::Loops loops(1);
   net::Limits limits;

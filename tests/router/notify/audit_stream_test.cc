@@ -16,8 +16,10 @@
 namespace serin::router {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 struct Pipe {
   Pipe() {
@@ -139,6 +141,10 @@ TEST(AuditStream, H28WhatSomebodySentCannotForgeALine) {
   EXPECT_EQ(field(lines[0], "audit"), "refused");
   EXPECT_EQ(field(lines[0], "status"), "403");
   EXPECT_EQ(field(lines[0], "actor"), "x\"}\n{\"audit\":\"change\"");
+  EXPECT_THAT(lines[0], StartsWith(R"({"audit":"refused","time":"2)"));
+  EXPECT_THAT(lines[0], HasSubstr(R"(Z","wall_ms":)"));
+  EXPECT_THAT(lines[0], EndsWith(R"(,"actor":"x\"}\n{\"audit\":\"change\"","peer":"192.0.2.7:1","method":"POST",)"
+                                 R"("path":"/\n\u001b[2J\u009b\u007f","status":403,"error":"no"})"));
 }
 
 }  // namespace

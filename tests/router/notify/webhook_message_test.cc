@@ -89,5 +89,33 @@ TEST(WebhookMessage, AQuestionSaysWhatItIsAbout) {
   EXPECT_EQ(*question.text("weight", ""), "50");
 }
 
+TEST(WebhookMessage, TheBytesStayAsReceiversKnowThem) {
+  EXPECT_EQ(event_json({.id = 7,
+                        .wall_ms = 1'770'091'506'789,
+                        .service = "digits",
+                        .rollout = "digits-3",
+                        .event = "weight",
+                        .actor = "router",
+                        .detail = "\"why\"",
+                        .weight_ppm = 62'500,
+                        .previous = "00",
+                        .digest = "ff"}),
+            R"({"specversion":"1.0","id":"7","source":"/serin/services/digits","type":"serin.rollout.weight","subject":"digits-3",)"
+            R"("time":"2026-02-03T04:05:06.789Z","datacontenttype":"application/json","data":{"id":7,"time":"2026-02-03T04:05:06.789Z",)"
+            R"("wall_ms":1770091506789,"service":"digits","rollout":"digits-3","event":"weight","actor":"router","detail":"\"why\"",)"
+            R"("weight":6.25,"weight_ppm":62500,"previous":"00","digest":"ff"}})");
+  EXPECT_EQ(
+      question_json("rollback", {.id = "digits-3",
+                                 .service = "digits",
+                                 .stable = "1",
+                                 .canary = "2",
+                                 .phase = rollout::Phase::kBaking,
+                                 .step = 4,
+                                 .weight_ppm = 1'000'000,
+                                 .reason = "a\\b"}),
+      R"({"type":"rollback","name":"digits","namespace":"serin","phase":"Baking","service":"digits","rollout":"digits-3","stable":"1",)"
+      R"("canary":"2","step":4,"weight":100,"reason":"a\\b","metadata":{}})");
+}
+
 }  // namespace
 }  // namespace serin::router
