@@ -6,8 +6,8 @@
 #include <charconv>
 #include <span>
 
+#include "runtime/base/json_quote.h"
 #include "runtime/base/recycler.h"
-#include "runtime/base/utf8.h"
 #include "runtime/net/message/text.h"
 
 namespace serin::net {
@@ -88,31 +88,9 @@ Response json_error(int status, std::string_view message) {
 }
 
 std::string json_quote(std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
   std::string out;
   out.reserve(text.size() + 2);
-  out.push_back('"');
-  while (!text.empty()) {
-    const size_t length = utf8_sequence(text);
-    const char c = text.front();
-    if (length == 0) {
-      out.append("\xEF\xBF\xBD");
-    } else if (c == '"' || c == '\\') {
-      out.append({'\\', c});
-    } else if (c == '\n') {
-      out.append("\\n");
-    } else if (c == '\r') {
-      out.append("\\r");
-    } else if (c == '\t') {
-      out.append("\\t");
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      out.append("\\u00").append({kHex[c >> 4], kHex[c & 15]});
-    } else {
-      out.append(text.substr(0, length));
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  out.push_back('"');
+  append_json_quoted(out, text);
   return out;
 }
 
