@@ -11,8 +11,8 @@
 #include <climits>
 
 #include "router/control/wall_clock.h"
-#include "router/view/history_json.h"
-#include "runtime/net/http.h"
+#include "router/view/history.h"
+#include "runtime/base/schema_json.h"
 
 namespace serin::router {
 namespace {
@@ -36,9 +36,29 @@ std::string harmless(const std::string& json) {
   return line;
 }
 
-std::string change_line(const store::HistoryEntry& entry) {
-  return harmless(R"({"audit":"change",)" + history_entry_json(entry).substr(1));
-}
+struct AuditChange : view::HistoryEntry {
+  std::string_view audit = "change";
+};
+constexpr auto kAuditChange = schema::extended<AuditChange>("AuditChange", "A change that is stored.", view::kHistoryEntry,
+                                                            schema::field("audit", &AuditChange::audit, "The kind of line."));
+
+struct RefusedRequest {
+  std::string_view audit = "refused";
+  std::string time;
+  int64_t wall_ms = 0;
+  std::string actor, peer, method, path;
+  int status = 0;
+  std::string error;
+};
+constexpr auto kRefusedRequest = schema::object<RefusedRequest>(
+    "RefusedRequest", "A request for a change that was refused.", schema::field("audit", &RefusedRequest::audit, "The kind of line."),
+    schema::field("time", &RefusedRequest::time, "In UTC.", {.kind = "date-time"}),
+    schema::field("wall_ms", &RefusedRequest::wall_ms, "The same as Unix time in milliseconds."),
+    schema::field("actor", &RefusedRequest::actor, "The caller."), schema::field("peer", &RefusedRequest::peer, "Its address."),
+    schema::field("method", &RefusedRequest::method, "Of the request."), schema::field("path", &RefusedRequest::path, "Of the request."),
+    schema::field("status", &RefusedRequest::status, "Of the answer."), schema::field("error", &RefusedRequest::error, "Its text."));
+
+std::string change_line(const store::HistoryEntry& entry) { return harmless(schema::to_json(kAuditChange, {view::view_of(entry)})); }
 
 }  // namespace
 
@@ -68,10 +88,14 @@ Result<bool> AuditStream::follow(store::Store& store) {
 
 void AuditStream::refused(const Refusal& refusal) const {
   const int64_t now = wall_milliseconds();
-  (void)write(harmless(fmt::format(
-      R"({{"audit":"refused","time":"{}","wall_ms":{},"actor":{},"peer":{},"method":{},"path":{},"status":{},"error":{}}})", utc(now), now,
-      net::json_quote(refusal.actor), net::json_quote(refusal.peer), net::json_quote(refusal.method),
-      net::json_quote(refusal.path.substr(0, kLongestText)), refusal.status, net::json_quote(refusal.error.substr(0, kLongestText)))));
+  (void)write(harmless(schema::to_json(kRefusedRequest, {.time = view::utc(now),
+                                                         .wall_ms = now,
+                                                         .actor = refusal.actor,
+                                                         .peer = refusal.peer,
+                                                         .method = refusal.method,
+                                                         .path = refusal.path.substr(0, kLongestText),
+                                                         .status = refusal.status,
+                                                         .error = refusal.error.substr(0, kLongestText)})));
 }
 
 bool AuditStream::write(std::string line) const {

@@ -8,13 +8,50 @@
 #include <chrono>
 
 #include "router/config/signing_keys.h"
-#include "router/view/history_json.h"
-#include "runtime/net/http.h"
+#include "router/view/history.h"
+#include "runtime/base/schema_json.h"
 
 namespace serin::router {
 namespace {
 
-using net::json_quote;
+struct CloudEvent {
+  std::string_view specversion = "1.0";
+  std::string id, source, type, subject, time;
+  std::string_view datacontenttype = "application/json";
+  view::HistoryEntry data;
+};
+constexpr auto kCloudEvent = schema::object<CloudEvent>(
+    "CloudEvent", "A change of a service, as CloudEvents 1.0.", schema::field("specversion", &CloudEvent::specversion, "Of CloudEvents."),
+    schema::field("id", &CloudEvent::id, "Of the entry."), schema::field("source", &CloudEvent::source, "The service."),
+    schema::field("type", &CloudEvent::type, "serin.rollout. and the event."),
+    schema::field("subject", &CloudEvent::subject, "The rollout."),
+    schema::field("time", &CloudEvent::time, "In UTC.", {.kind = "date-time"}),
+    schema::field("datacontenttype", &CloudEvent::datacontenttype, "Of the data."),
+    schema::field<view::kHistoryEntry>("data", &CloudEvent::data, "The entry of the audit log."));
+
+struct NoMetadata {};
+constexpr auto kNoMetadata = schema::object<NoMetadata>("NoMetadata", "Empty; Flagger's receivers expect it.");
+
+struct GateQuestion {
+  std::string type, name;
+  std::string_view name_space = "serin";
+  rollout::Phase phase = rollout::Phase::kProgressing;
+  std::string service, rollout, stable, canary;
+  int step = 0;
+  double weight = 0;
+  std::string reason;
+  NoMetadata metadata;
+};
+constexpr auto kGateQuestion = schema::object<GateQuestion>(
+    "GateQuestion", "The question at a gate.", schema::field("type", &GateQuestion::type, "The gate."),
+    schema::field("name", &GateQuestion::name, "The service."), schema::field("namespace", &GateQuestion::name_space, "Always the same."),
+    schema::field("phase", &GateQuestion::phase, "Of the rollout."), schema::field("service", &GateQuestion::service, "Its name."),
+    schema::field("rollout", &GateQuestion::rollout, "Its id."), schema::field("stable", &GateQuestion::stable, "The stable version."),
+    schema::field("canary", &GateQuestion::canary, "The new version."),
+    schema::field("step", &GateQuestion::step, "Index of the current step."),
+    schema::field("weight", &GateQuestion::weight, "Of the canary, in percent."),
+    schema::field("reason", &GateQuestion::reason, "A sentence for people."),
+    schema::field<kNoMetadata>("metadata", &GateQuestion::metadata, ""));
 
 std::string base64(const unsigned char* bytes, size_t size) {
   std::string text(4 * ((size + 2) / 3), '\0');
@@ -38,18 +75,25 @@ std::string signature(const std::vector<std::string>& keys, std::string_view id,
 }
 
 std::string event_json(const store::HistoryEntry& entry) {
-  return fmt::format(
-      R"({{"specversion":"1.0","id":"{}","source":{},"type":{},"subject":{},"time":"{}","datacontenttype":"application/json","data":{}}})",
-      entry.id, json_quote("/serin/services/" + entry.service), json_quote("serin.rollout." + entry.event), json_quote(entry.rollout),
-      utc(entry.wall_ms), history_entry_json(entry));
+  return schema::to_json(kCloudEvent, {.id = std::to_string(entry.id),
+                                       .source = "/serin/services/" + entry.service,
+                                       .type = "serin.rollout." + entry.event,
+                                       .subject = entry.rollout,
+                                       .time = view::utc(entry.wall_ms),
+                                       .data = view::view_of(entry)});
 }
 
 std::string question_json(std::string_view type, const rollout::State& state) {
-  return fmt::format(
-      R"({{"type":"{}","name":{},"namespace":"serin","phase":"{}","service":{},"rollout":{},"stable":{},"canary":{},"step":{},"weight":{},)"
-      R"("reason":{},"metadata":{{}}}})",
-      type, json_quote(state.service), rollout::phase_name(state.phase), json_quote(state.service), json_quote(state.id),
-      json_quote(state.stable), json_quote(state.canary), state.step, percent(state.weight_ppm), json_quote(state.reason));
+  return schema::to_json(kGateQuestion, {.type = std::string(type),
+                                         .name = state.service,
+                                         .phase = state.phase,
+                                         .service = state.service,
+                                         .rollout = state.id,
+                                         .stable = state.stable,
+                                         .canary = state.canary,
+                                         .step = state.step,
+                                         .weight = view::percent(state.weight_ppm),
+                                         .reason = state.reason});
 }
 
 Result<net::Outgoing> webhook_request(std::string_view target, std::string_view content_type, std::string_view id,

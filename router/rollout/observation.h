@@ -4,10 +4,14 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string_view>
 
 namespace serin::rollout {
 
 enum class Arm : uint8_t { kStable, kCanary };
+inline constexpr std::string_view kArmNames[] = {"stable", "canary"};
+constexpr std::span<const std::string_view> words_of(Arm) { return kArmNames; }
 
 /// `x-serin-batch: <boot>-<seq>/<i>/<n>`: the batch of an answer. boot_seq identifies the batch; i of n is this answer's place in it.
 struct BatchId {

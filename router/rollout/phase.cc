@@ -14,6 +14,8 @@ constexpr std::string_view kNames[] = {"Progressing", "Paused", "Inconclusive", 
 
 std::string_view phase_name(Phase phase) { return kNames[static_cast<size_t>(phase)]; }
 
+std::span<const std::string_view> words_of(Phase) { return kNames; }
+
 std::optional<Phase> find_phase(std::string_view name) {
   const auto* found = std::ranges::find(kNames, name);
   if (found == std::end(kNames)) return std::nullopt;

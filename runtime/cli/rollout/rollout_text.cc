@@ -1,4 +1,4 @@
-// rollout_text.cc: prints the status of a rollout as text. The fields are those of router/view/status_json.cc; a missing field is a bug
+// rollout_text.cc: prints the status of a rollout as text. The fields are those of router/view/status.h; a missing field is a bug
 // and throws, which main() reports.
 
 #include "runtime/cli/rollout/rollout_text.h"
