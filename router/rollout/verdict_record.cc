@@ -5,22 +5,15 @@
 #include <algorithm>
 #include <iterator>
 
+#include "router/rollout/verdict_schema.h"
+#include "runtime/base/schema_json.h"
+
 namespace serin::rollout {
 namespace {
 
 using Question = VerdictRecord::Question;
 
 constexpr std::string_view kWords[] = {"worse", "above", "above and worse", "silence", "samples"};
-
-std::string print_state(const MixtureState& state) {
-  return fmt::format(R"({{"mixture":[{}],"unused_mass":{},"count":{}}})", fmt::join(state.mixture, ","), state.unused_mass, state.count);
-}
-
-std::string print_event(const DecidingEvent& event) {
-  return fmt::format(R"({{"at_ms":{},"arm":"{}","bad":{},"share":{},"units":{},"good_before":{},"alone":{},"bits":{}}})", event.at.count(),
-                     event.arm == Arm::kCanary ? "canary" : "stable", event.bad, event.share, event.units, event.good_before, event.alone,
-                     event.bits);
-}
 
 constexpr double kLargestNumber = 1e308;
 constexpr int64_t kLargestCount = int64_t{1} << 62;
@@ -59,16 +52,9 @@ Result<DecidingEvent> parse_event(const config::Node& node) {
 
 }  // namespace
 
-std::string_view question_word(Question question) { return kWords[static_cast<size_t>(question)]; }
+std::span<const std::string_view> words_of(Question) { return kWords; }
 
-std::string print_record(const VerdictRecord& record) {
-  std::string events;
-  for (const DecidingEvent& event : record.events) events += (events.empty() ? "" : ",") + print_event(event);
-  return fmt::format(
-      R"({{"guard":"{}","question":"{}","trip_value":{},"tolerated_ratio":{},"mirrored":{},"p0":{},"cap":{},"worse":{},"above":{},"events":[{}]}})",
-      record.guard, question_word(record.question), record.trip_value, record.tolerated_ratio, record.mirrored, record.p0, record.cap,
-      print_state(record.worse), print_state(record.above), events);
-}
+std::string print_record(const VerdictRecord& record) { return schema::to_json(kVerdictRecord, record); }
 
 Result<VerdictRecord> parse_record(const config::Node& node) {
   VerdictRecord record;

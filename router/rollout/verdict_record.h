@@ -4,8 +4,9 @@
 // record always replays to the same decision (replay.h).
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "router/rollout/mixture_state.h"
@@ -31,7 +32,7 @@ struct VerdictRecord {
   std::vector<DecidingEvent> events;
 };
 
-std::string_view question_word(VerdictRecord::Question question);
+std::span<const std::string_view> words_of(VerdictRecord::Question);
 
 /// JSON, with every digit that the numbers have.
 std::string print_record(const VerdictRecord& record);
