@@ -39,6 +39,7 @@ net::Response too_many() {
 }  // namespace
 
 std::string_view role_name(Role role) { return kRoles[static_cast<size_t>(role)]; }
+std::span<const std::string_view> words_of(Role) { return kRoles; }
 
 Access::Access(const AdminConfig& config, metrics::Registry& metrics) {
   if (config.rate > 0) limit_.emplace(config.rate);

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "router/admin/rate_limit.h"
@@ -25,6 +26,7 @@ enum class Role : uint8_t {
   kAdmin,     ///< promotes without evidence
 };
 std::string_view role_name(Role role);
+std::span<const std::string_view> words_of(Role);  ///< the names of all roles, in order
 
 struct Caller {
   std::string name;

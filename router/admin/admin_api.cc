@@ -15,9 +15,11 @@
 #include "router/admin/browser_guard.h"
 #include "router/admin/gates.h"
 #include "router/admin/openapi.h"
+#include "router/admin/permissions.h"
 #include "router/dashboard/dashboard.h"
 #include "router/view/status_json.h"
 #include "runtime/base/config.h"
+#include "runtime/base/schema_json.h"
 
 namespace serin::router {
 namespace {
@@ -53,18 +55,12 @@ std::string token_in_body(const Request& request) {
   return token ? *token : "";
 }
 
-std::string standing_json(const ServiceStatus& status) {
-  const rollout::State state = status.rollout ? status.rollout->state : rollout::State{};
-  return fmt::format(R"({{"verdict":"{}","service":{},"rollout":{},"reason":{}}})", standing_of(status), net::json_quote(status.service),
-                     net::json_quote(state.id), net::json_quote(state.reason));
-}
-
-std::string caller_json(const Caller& caller) {
-  std::string may;
+std::string permissions_json(const Caller& caller) {
+  Permissions permissions{.name = caller.name, .role = caller.role};
+  if (caller.role >= Role::kOperator) permissions.may.emplace_back("start");
   for (const Verb& verb : kVerbs)
-    if (caller.role >= verb.needs) may += fmt::format(R"(,"{}")", verb.name);
-  return fmt::format(R"({{"name":{},"role":"{}","may":[{}]}})", net::json_quote(caller.name), role_name(caller.role),
-                     caller.role >= Role::kOperator ? R"("start")" + may : "");
+    if (caller.role >= verb.needs) permissions.may.push_back(verb.name);
+  return schema::to_json(kPermissions, permissions);
 }
 
 }  // namespace
@@ -139,27 +135,16 @@ Response AdminApi::route(const Request& request, const Caller& caller) {
   if (!is_read(request)) return method_not_allowed("GET, HEAD");
   if (path == "/v1/services") return list_services();
   if (path == "/v1/events") return events(std::nullopt, request);
-  if (path == "/v1/me") return json_response(200, caller_json(caller));
+  if (path == "/v1/me") return json_response(200, permissions_json(caller));
   Response page;
   page.headers.set("Content-Type", metrics::Registry::kContentType);
   page.body = metrics_.render();
   return page;
 }
 
-Response AdminApi::list_rollouts() const {
-  std::string list;
-  for (const ServiceStatus& status : controller_.status())
-    if (status.rollout) list += (list.empty() ? "" : ",") + status_json(status);
-  return json_response(200, R"({"rollouts":[)" + list + "]}");
-}
+Response AdminApi::list_rollouts() const { return json_response(200, rollouts_json(controller_.status())); }
 
-Response AdminApi::list_services() const {
-  std::string list;
-  const auto statuses = controller_.status();
-  for (size_t i = 0; i < config_.services.size(); ++i)
-    list += (list.empty() ? "" : ",") + service_json(config_.services[i], statuses[i], controller_, i);
-  return json_response(200, R"({"services":[)" + list + "]}");
-}
+Response AdminApi::list_services() const { return json_response(200, services_json(config_.services, controller_.status(), controller_)); }
 
 Response AdminApi::history(const std::string& service, const Request& request) const {
   const auto limit = read_limit(request.query);

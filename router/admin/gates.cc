@@ -1,5 +1,7 @@
 #include "router/admin/gates.h"
 
+#include "runtime/base/schema_json.h"
+
 namespace serin::router {
 
 std::string_view standing_of(const ServiceStatus& status) {
@@ -9,6 +11,12 @@ std::string_view standing_of(const ServiceStatus& status) {
   if (report.state.phase == rollout::Phase::kSucceeded) return "promoted";
   const bool unseen = report.canary_answers + report.shadow_answers == 0;
   return unseen || report.state.phase == rollout::Phase::kInconclusive ? "insufficient_data" : "healthy";
+}
+
+std::string standing_json(const ServiceStatus& status) {
+  const rollout::State state = status.rollout ? status.rollout->state : rollout::State{};
+  return schema::to_json(kStanding,
+                         {.verdict = standing_of(status), .service = status.service, .rollout = state.id, .reason = state.reason});
 }
 
 std::optional<bool> gate_opens(std::string_view type, std::string_view standing) {

@@ -6,14 +6,29 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "router/control/controller.h"
+#include "runtime/base/schema.h"
 
 namespace serin::router {
 
-/// "healthy", "insufficient_data", "rolled_back" or "promoted".
+inline constexpr std::string_view kStandings[] = {"healthy", "insufficient_data", "rolled_back", "promoted"};
+
+struct Standing {
+  std::string_view verdict;
+  std::string service, rollout, reason;
+};
+inline constexpr auto kStanding = schema::object<Standing>(
+    "Word", "A rollout in one word.", schema::field("verdict", &Standing::verdict, "The word.", {.words = kStandings}),
+    schema::field("service", &Standing::service, "Its name."),
+    schema::field("rollout", &Standing::rollout, "Its id; empty: there never was one."),
+    schema::field("reason", &Standing::reason, "A sentence for people."));
+
+/// One of kStandings.
 std::string_view standing_of(const ServiceStatus& status);
+std::string standing_json(const ServiceStatus& status);
 /// Whether Flagger's webhook of that type is answered with yes; nothing: unknown type.
 std::optional<bool> gate_opens(std::string_view type, std::string_view standing);
 
