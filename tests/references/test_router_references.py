@@ -173,6 +173,13 @@ def test_every_path_of_the_admin_api_has_its_heading():
     assert_same(ADMIN, set(sections(ADMIN)), known)
 
 
+def test_every_field_of_a_status_is_in_the_tables():
+    schemas = json.loads(read("router/**/openapi.json"))["components"]["schemas"]
+    known = set(schemas["Status"]["properties"]) | set(schemas["Rollout"]["properties"])
+    told = {word for row in tables(ADMIN) for word in row}
+    assert len(known) > 25 and known <= told, known - told
+
+
 def test_every_command_names_the_role_that_it_needs():
     verbs = re.findall(r'\{"([a-z-]+)", Role::k(\w+)\}', read("router/**/admin_api.cc"))
     assert len(verbs) >= 7
