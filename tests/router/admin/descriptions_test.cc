@@ -1,8 +1,8 @@
-// openapi.json says what the descriptions of the answers say. After a change of a description
+// openapi.json and the types of the dashboard say what the descriptions of the answers say. After a change of a description
 //
 //   SERIN_REWRITE=1 build/tests/router_test --gtest_filter='Descriptions.*'
 //
-// writes it anew.
+// writes both anew; then router/dashboard is built (its README.md).
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace serin::router {
 namespace {
 
 const std::string kRoot = SERIN_TEST_DATA "/../../";
-const std::string kOpenApi = kRoot + "router/admin/openapi.json";
+const std::string kOpenApi = kRoot + "router/admin/openapi.json", kTypes = kRoot + "router/dashboard/src/answers.ts";
 
 std::vector<schema::Component> all_components() {
   return schema::components(view::kStatusList, view::kServiceList, view::kTimeline, view::kHistory, store::kVerdict, kStanding,
@@ -53,6 +53,12 @@ TEST(Descriptions, OpenApiHasTheSchemas) {
   ASSERT_NE(by_hand, std::string::npos);
   expect_contents(kOpenApi, document.substr(0, begin + kBegin.size()) + schema::json_schema(all_components(), "      ") + ",\n" +
                                 document.substr(by_hand));
+}
+
+TEST(Descriptions, TheDashboardHasTheTypes) {
+  expect_contents(kTypes,
+                  "// answers.ts: the answers of the admin API. Made of their descriptions in C++ (README.md); changes here are lost.\n\n" +
+                      schema::typescript(all_components()));
 }
 
 TEST(Descriptions, OpenApiDefinesEverySchemaThatItRefersTo) {
