@@ -4,15 +4,17 @@ import json
 import re
 
 import hypothesis
+import jsonschema_rs
 import pytest
 import requests
 import schemathesis
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
-from backends import Backend
+from backends import Backend, Faults
 from conftest import ROOT, call
-from routers import Router, service, write_config
+from routers import Router, hold, service, write_config
+from traffic import Traffic
 
 load_all_checks()
 TOKEN = "the-token-of-an-admin-01"
@@ -75,6 +77,24 @@ def test_the_description_and_the_schema_need_no_token(router):
     assert described.status == 200 and described.json["openapi"].startswith("3.1")
     schema = call(router.admin + "/v1/rollout.schema.json")
     assert schema.status == 200 and schema.headers["Content-Type"] == "application/schema+json" and "canary" in schema.json["properties"]
+
+
+def test_the_answers_about_a_verdict_have_the_described_fields_and_no_others(pair):
+    router, _, canary = pair
+    components = call(router.admin + "/v1/openapi.json").json["components"]
+    for schema in components["schemas"].values():
+        schema["additionalProperties"] = False
+    canary.faults = Faults(error_rate=0.7)
+    router.start_rollout(steps=[hold(20)])
+    with Traffic(router.url, clients=3):
+        router.wait_for("RolledBack")
+    answers = {"StatusList": "rollouts", "Status": "rollouts/digits", "Timeline": "rollouts/digits/timeline", "History": "rollouts/digits/history",
+               "Word": "rollouts/digits/verdict", "Verdict": "verdicts/digits", "ServiceList": "services", "Caller": "me"}
+    for name, path in answers.items():
+        answer = call(f"{router.admin}/v1/{path}").json
+        jsonschema_rs.validator_for({"$ref": f"#/components/schemas/{name}", "components": components}).validate(answer)
+    verdict = call(f"{router.admin}/v1/verdicts/digits").json
+    assert verdict["record"]["events"] and verdict["evidence"] and router.rollout()["events"]
 
 
 def test_every_path_of_the_routers_own_table_is_described():
