@@ -24,7 +24,7 @@ inline constexpr auto kStanding = schema::object<Standing>(
     "Word", "A rollout in one word.", schema::field("verdict", &Standing::verdict, "The word.", {.words = kStandings}),
     schema::field("service", &Standing::service, "Its name."),
     schema::field("rollout", &Standing::rollout, "Its id; empty: there never was one."),
-    schema::field("reason", &Standing::reason, "A sentence for people."));
+    schema::field("reason", &Standing::reason, "A sentence for users."));
 
 /// One of kStandings.
 std::string_view standing_of(const ServiceStatus& status);

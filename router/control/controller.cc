@@ -71,7 +71,7 @@ struct Controller::State {
 };
 
 Status Controller::State::open(metrics::Registry& metrics, const LearnedServices& learned) {
-  corrupt = metrics.gauge("serin_route_store_corrupt", "1 where the store found at start was damaged and has been set aside.");
+  corrupt = metrics.gauge("serin_route_store_corrupt", "1 if the store found at start was damaged and has been renamed.");
   failing = metrics.gauge("serin_route_store_failing", "1 while the store cannot be written; weights then only fall.");
   SERIN_TRY(lock, store::LockFile::acquire(config.store + ".lock"));
   SERIN_TRY(store::Opened opened, store::open_sqlite_store(config.store));

@@ -109,7 +109,7 @@ Pace ServiceState::pace() const {
 Status ServiceState::check_epoch(const std::optional<uint64_t>& if_match) const {
   if (!if_match || *if_match == epoch) return {};
   return Error{Code::kConflict,
-               fmt::format("service '{}' is at epoch {}, not {}: somebody changed it first", config.name, epoch, *if_match)};
+               fmt::format("service '{}' is at epoch {}, not {}: another client changed it first", config.name, epoch, *if_match)};
 }
 
 Result<rollout::Rollout*> ServiceState::running(std::string_view command) {

@@ -46,7 +46,8 @@ void read_steps(const Node& analysis, const std::string& interval, Draft& draft)
   const std::string whole = iterations > 0 && each ? config::print_duration(iterations * *each) : interval;
   if (!draft.cohort_values.empty()) {
     draft.steps.push_back(fmt::format("{{setWeight: 1, until: {{duration: {}}}}}", whole));
-    draft.lose("analysis.iterations", "beside the cohort 1 % of the others go to the canary: only drawn requests are compared with stable");
+    draft.lose("analysis.iterations",
+               "in addition to the cohort, 1 % of the others go to the canary: only drawn requests are compared with stable");
   } else if (iterations > 0) {
     draft.steps = {fmt::format("{{shadow: {{percent: 10, until: {{duration: {}}}}}}}", whole), "{setWeight: 100}"};
     draft.lose("analysis.iterations", "a copy of 10 % of stable's requests stands for the tests before the switch");
@@ -151,7 +152,7 @@ Result<Draft> read_flagger(const Node& document, const std::vector<Node>& all) {
   if (const auto hooks = analysis->find("webhooks"))
     for (const Node& hook : hooks->items())
       draft.lose(fmt::format("webhook {}", text_at(hook, "name")),
-                 "name its URL in router.yaml where it confirms or is told; load tests are not started");
+                 "name its URL in router.yaml if it confirms or is notified; load tests are not started");
   if (analysis->has("sessionAffinity"))
     draft.lose("analysis.sessionAffinity", "clients that stick need a header or cookie of their own: canary: {sticky: {cookie: NAME}}");
   draft.lose_others(*analysis, "analysis",

@@ -50,7 +50,7 @@ constexpr auto kGateQuestion = schema::object<GateQuestion>(
     schema::field("canary", &GateQuestion::canary, "The new version."),
     schema::field("step", &GateQuestion::step, "Index of the current step."),
     schema::field("weight", &GateQuestion::weight, "Of the canary, in percent."),
-    schema::field("reason", &GateQuestion::reason, "A sentence for people."),
+    schema::field("reason", &GateQuestion::reason, "A sentence for users."),
     schema::field<kNoMetadata>("metadata", &GateQuestion::metadata, ""));
 
 std::string base64(const unsigned char* bytes, size_t size) {

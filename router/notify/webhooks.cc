@@ -46,14 +46,14 @@ class Webhooks::Teller {
   Teller(const WebhookConfig& webhook, store::Store& store, metrics::Registry& metrics)
       : webhook_(webhook), store_(store), note_("webhook/" + webhook.name) {
     const auto counter = [&](const char* result) {
-      return metrics.counter("serin_webhook_events_total", "Events for webhooks, by what became of an attempt to tell them.",
+      return metrics.counter("serin_webhook_events_total", "Events for webhooks, by the result of an attempt to send them.",
                              {{"webhook", webhook.name}, {"result", result}});
     };
     told_ = counter("told");
     failed_ = counter("failed");
     given_up_ = counter("given_up");
     behind_ = metrics.gauge_callback(
-        "serin_webhook_behind_seconds", "For how long an event has waited to be told; 0: none waits.", {{"webhook", webhook.name}}, [this] {
+        "serin_webhook_behind_seconds", "For how long an event has waited to be sent; 0: none waits.", {{"webhook", webhook.name}}, [this] {
           const auto since = waits_since_.load();
           return since == Clock::time_point() ? 0 : std::chrono::duration<double>(Clock::now() - since).count();
         });

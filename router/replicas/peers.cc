@@ -192,8 +192,8 @@ Peers::Peers(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Result<std::unique_ptr<Peers>> Peers::start(const Listen& listen, PeerEvents events, metrics::Registry& metrics) {
   auto state = std::make_unique<State>();
   state->events = std::move(events);
-  state->received = metrics.counter("serin_route_sightings_received_total", "Answers that other routers have told this one of.");
-  state->dropped = metrics.counter("serin_route_sightings_dropped_total", "Answers that the leader could not be told of in time.");
+  state->received = metrics.counter("serin_route_sightings_received_total", "Answers that other routers have reported to this one.");
+  state->dropped = metrics.counter("serin_route_sightings_dropped_total", "Answers that could not be reported to the leader in time.");
   State* raw = state.get();
   state->loops.post_and_wait(
       0, [raw] { raw->client = std::make_unique<net::Client>(raw->loops.loop(0), net::ClientOptions{.connect_timeout = kAnswerWithin}); });

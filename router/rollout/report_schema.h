@@ -33,6 +33,6 @@ inline constexpr auto kEvent = schema::object<DecidingEvent>(
 inline constexpr auto kDryRunVerdict = schema::object<DryRunTrip>("DryRunVerdict", "A guard under dryRun that would have rolled back.",
                                                                   schema::field("at_ms", &DryRunTrip::at, "Since the rollout began."),
                                                                   schema::field("guard", &DryRunTrip::guard, "Its name."),
-                                                                  schema::field("reason", &DryRunTrip::reason, "A sentence for people."));
+                                                                  schema::field("reason", &DryRunTrip::reason, "A sentence for users."));
 
 }  // namespace serin::rollout

@@ -41,7 +41,7 @@ inline constexpr auto kVerdict = schema::object<Verdict>(
     schema::field("canary", &Verdict::canary, "The version that was rolled out."),
     schema::field("phase", &Verdict::phase, "Succeeded and RolledBack are final."),
     schema::field("cause", &Verdict::cause, "err, rej, dl, hang, shadow, threshold:errors, abort, promoted ...; empty before the verdict."),
-    schema::field("reason", &Verdict::reason, "A sentence for people."),
+    schema::field("reason", &Verdict::reason, "A sentence for users."),
     schema::field("wall_ms", &Verdict::wall_ms, "Unix time of the verdict in milliseconds; 0: not known."),
     schema::field("started_wall_ms", &Verdict::started_wall_ms, "Unix time of the start in milliseconds."),
     schema::field("seconds", &Verdict::seconds, "From the start to the verdict.", {.decimals = 3}),

@@ -21,7 +21,7 @@ inline constexpr auto kHistoryEntry = schema::object<HistoryEntry>(
     schema::field("service", &HistoryEntry::service, "Its name."), schema::field("rollout", &HistoryEntry::rollout, "Its id."),
     schema::field("event", &HistoryEntry::event, "started, weight, rolled_back, promoted, paused, ..."),
     schema::field("actor", &HistoryEntry::actor, "The person, pipeline or router that made the change."),
-    schema::field("detail", &HistoryEntry::detail, "A sentence for people."),
+    schema::field("detail", &HistoryEntry::detail, "A sentence for users."),
     schema::field("weight", &HistoryEntry::weight, "Of the canary after the change, in percent.", {.least = 0, .most = 100}),
     schema::field("weight_ppm", &HistoryEntry::weight_ppm, "The same in parts per million.", {.least = 0, .most = 1'000'000}),
     schema::field("previous", &HistoryEntry::previous, "SHA-256 of the entry before, as hexadecimal digits; empty for the first."),

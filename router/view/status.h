@@ -127,7 +127,7 @@ inline constexpr auto kRollout = schema::object<Rollout>(
         "cause", &Rollout::cause,
         "While it waits at a gate, that gate (confirm-promotion). Of the verdict: err, rej, dl, hang, shadow, threshold:errors, abort, "
         "promoted ...; empty before it."),
-    schema::field("reason", &Rollout::reason, "A sentence for people."),
+    schema::field("reason", &Rollout::reason, "A sentence for users."),
     schema::field("note", &Rollout::note, "Another reason that the steps wait."),
     schema::field("seconds", &Rollout::seconds, "Since it began, until now or its verdict.", kSeconds),
     schema::field("step_seconds", &Rollout::step_seconds, "Since the step began.", kSeconds),

@@ -50,7 +50,7 @@ export interface Rollout {
   weight_ppm: number; // The same in parts per million.
   shadow_ppm: number; // Of stable's requests that are mirrored to the canary.
   cause: string; // While it waits at a gate, that gate (confirm-promotion). Of the verdict: err, rej, dl, hang, shadow, threshold:errors, abort, promoted ...; empty before it.
-  reason: string; // A sentence for people.
+  reason: string; // A sentence for users.
   note: string; // Another reason that the steps wait.
   seconds: number; // Since it began, until now or its verdict.
   step_seconds: number; // Since the step began.
@@ -108,7 +108,7 @@ export interface Event {
 export interface DryRunVerdict {
   at_ms: number; // Since the rollout began.
   guard: string; // Its name.
-  reason: string; // A sentence for people.
+  reason: string; // A sentence for users.
 }
 
 /** The answers to mirrored requests, compared with stable's. */
@@ -215,7 +215,7 @@ export interface HistoryEntry {
   rollout: string; // Its id.
   event: string; // started, weight, rolled_back, promoted, paused, ...
   actor: string; // The person, pipeline or router that made the change.
-  detail: string; // A sentence for people.
+  detail: string; // A sentence for users.
   weight: number; // Of the canary after the change, in percent.
   weight_ppm: number; // The same in parts per million.
   previous: string; // SHA-256 of the entry before, as hexadecimal digits; empty for the first.
@@ -230,7 +230,7 @@ export interface Verdict {
   canary: string; // The version that was rolled out.
   phase: "Progressing" | "Paused" | "Inconclusive" | "Promoting" | "Baking" | "Succeeded" | "RolledBack"; // Succeeded and RolledBack are final.
   cause: string; // err, rej, dl, hang, shadow, threshold:errors, abort, promoted ...; empty before the verdict.
-  reason: string; // A sentence for people.
+  reason: string; // A sentence for users.
   wall_ms: number; // Unix time of the verdict in milliseconds; 0: not known.
   started_wall_ms: number; // Unix time of the start in milliseconds.
   seconds: number; // From the start to the verdict.
@@ -286,7 +286,7 @@ export interface Word {
   verdict: "healthy" | "insufficient_data" | "rolled_back" | "promoted"; // The word.
   service: string; // Its name.
   rollout: string; // Its id; empty: there never was one.
-  reason: string; // A sentence for people.
+  reason: string; // A sentence for users.
 }
 
 /** The caller, and the commands that it may use. */

@@ -65,10 +65,10 @@ std::string explain_verdict(const std::string& body, bool& agrees) {
   if (!verdict) return verdict.error().message + "\n";
   const auto text = [&](const config::Node& node, const char* key) { return node.text(key, "").value(); };
   const config::Node answers = verdict->at("answers").value();
-  std::string lines =
-      fmt::format("{}: canary {} beside stable {}, {} after {} s\n{}\nanswers  stable {}, canary {}, shadow {}\n", text(*verdict, "id"),
-                  text(*verdict, "canary"), text(*verdict, "stable"), text(*verdict, "phase"), text(*verdict, "seconds"),
-                  text(*verdict, "reason"), text(answers, "stable"), text(answers, "canary"), text(answers, "shadow"));
+  std::string lines = fmt::format("{}: canary {} compared with stable {}, {} after {} s\n{}\nanswers  stable {}, canary {}, shadow {}\n",
+                                  text(*verdict, "id"), text(*verdict, "canary"), text(*verdict, "stable"), text(*verdict, "phase"),
+                                  text(*verdict, "seconds"), text(*verdict, "reason"), text(answers, "stable"), text(answers, "canary"),
+                                  text(answers, "shadow"));
   for (const config::Node& rehearsed : verdict->at("dry_run").value().items())
     lines += fmt::format("would have rolled back after {} ms: {}\n", text(rehearsed, "at_ms"), text(rehearsed, "reason"));
   const auto given = verdict->find("record");

@@ -72,7 +72,7 @@ Status InputFile::unchanged() const {
   if (::fstat(fd_, &now) != 0) return system_error(path_, "cannot be examined");
   if (now.st_size == status_.st_size && same_time(now.st_mtim, status_.st_mtim)) return {};
   return Error{Code::kUnavailable,
-               fmt::format("{}: was written to since it was opened; write a new version beside it and rename it", path_)};
+               fmt::format("{}: was written to since it was opened; write a new version next to it and rename it", path_)};
 }
 
 Status FileWindow::read(std::span<std::byte> bytes) const {

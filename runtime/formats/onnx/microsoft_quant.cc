@@ -40,7 +40,7 @@ void emit_quantised(NodeImport& node, ValueId real, size_t i, size_t like = 0) {
   graph::Attributes attributes{{"axis", int64_t{1}}, {"block_size", int64_t{0}}};
   if (node.input(i + 1) == kNone) {
     const DType dtype = dtype_of_value(node, node.input(like));
-    if (dtype == DType::kUndefined) return node.unsupported("has no zero point to tell the type of the result");
+    if (dtype == DType::kUndefined) return node.unsupported("has no zero point that shows the type of the result");
     attributes.emplace("output_dtype", std::string(dtype_name(dtype)));
   }
   node.emit(Op::kQuantizeLinear, {real, node.input(i), node.input(i + 1)}, std::move(attributes));

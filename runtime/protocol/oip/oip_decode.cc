@@ -126,7 +126,7 @@ Result<InferRequest> Decoder::decode_only_input(std::string_view bytes) {
   Few<int64_t> dims(spec.shape.begin(), spec.shape.end());
   if (dims.size() > 1 && open(dims.front())) dims.front() = 1;
   if (!spec.ranked || std::ranges::count_if(dims, open) > 1)
-    return refuse(where, fmt::format("a request without JSON takes an input with one open dimension beside the batch, '{}' is {}",
+    return refuse(where, fmt::format("a request without JSON takes an input with one open dimension besides the batch, '{}' is {}",
                                      spec.name, spec.ranked ? spec.shape.str() : "of any shape"));
   size_t of_one = dtype_size(spec.dtype);  // bytes for each step of the open dimension; 0: BYTES, which are one element
   for (const int64_t dim : dims) of_one *= open(dim) ? 1 : static_cast<size_t>(dim);

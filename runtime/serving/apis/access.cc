@@ -59,7 +59,7 @@ Right right_of_grpc(std::string_view path) {
 Result<std::unique_ptr<Access>> Access::open(Options options, metrics::Registry& metrics) {
   auto access = std::unique_ptr<Access>(new Access(std::move(options)));
   const auto counter = [&](const char* reason) {
-    return metrics.counter("serin_refused_callers_total", "Calls refused to who made them.", {{"reason", reason}});
+    return metrics.counter("serin_refused_callers_total", "Calls refused because of the caller.", {{"reason", reason}});
   };
   access->unauthenticated_ = counter("unauthenticated");
   access->forbidden_ = counter("forbidden");

@@ -151,7 +151,8 @@ Status Tracer::change(std::string_view model, const FlatValues& changes) {
     };
     if (key == "trace_file") {
       return Error{Code::kPermissionDenied,
-                   "trace_file: trace file location can not be updated through network protocol: whoever may name a file may write to any"};
+                   "trace_file: trace file location can not be updated through network protocol: a client that may name a file could write "
+                   "to any file"};
     } else if (key == "trace_level") {
       now.on = of_all ? std::optional(options_.on) : std::nullopt;
       if (!cleared) SERIN_CHECK(read_level(value, now.on.emplace()));

@@ -167,7 +167,7 @@ class Reader {
       if (const auto node = model.find(step)) SERIN_CHECK(check_step(step, *node));
     if (const auto loader = model.find("custom_loader_options")) return loader->error("files of custom loaders are not read");
     SERIN_TRY(const bool stateful, model.boolean("stateful", false));
-    if (stateful) return model.error("stateful: state is kept where serin.yaml says so, beside the versions: see its `sequences`");
+    if (stateful) return model.error("stateful: state is kept if serin.yaml, next to the versions, has `sequences`");
     std::vector<const char*> without_effect;
     std::ranges::copy_if(kOfTheirEngine, std::back_inserter(without_effect), [&](const char* key) { return model.has(key); });
     if (!without_effect.empty())

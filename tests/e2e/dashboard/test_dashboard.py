@@ -202,7 +202,7 @@ def test_r4_what_somebody_else_changed_meanwhile_is_not_changed_again(pair, open
     assert router.command("set-weight", {"weight": 1}).status == 200
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Promote").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("somebody changed it first")
+    expect(dialog.get_by_role("alert")).to_contain_text("another client changed it first")
     assert router.rollout()["weight"] == 1
 
 

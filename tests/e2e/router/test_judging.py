@@ -209,7 +209,7 @@ def test_a_verdict_is_explained_and_decided_again(cli, pair):
         done = cli("explain", name)
         assert done.returncode == 0, done.stderr
         lines = done.stdout.splitlines()
-        assert "digits-1: canary 2 beside stable 1, RolledBack" in lines[0] and "e-value" in lines[1]
+        assert "digits-1: canary 2 compared with stable 1, RolledBack" in lines[0] and "e-value" in lines[1]
         assert "does it come from the canary more often" in done.stdout and "rolls back at 11.7 bits" in done.stdout
         assert lines[-1].startswith("decided again from this record alone: rolled back by event")
     record = json.loads(cli("explain", "digits-1", "--json").stdout)["record"]

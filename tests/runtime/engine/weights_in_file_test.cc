@@ -170,7 +170,7 @@ TEST_F(WeightsInFile, OneWrittenOverIsNamedWhereItWouldBeRead) {
       const auto executor = model->executor(sizes(2));
       ASSERT_FALSE(executor);
       EXPECT_EQ(executor.error().code, Code::kUnavailable);
-      EXPECT_EQ(executor.error().message, path() + ": was written to since it was opened; write a new version beside it and rename it");
+      EXPECT_EQ(executor.error().message, path() + ": was written to since it was opened; write a new version next to it and rename it");
     }
   }
 }
@@ -333,7 +333,7 @@ TEST_F(WeightsInFile, AFileBesideTheModelIsNamed) {
   const auto executor = model->executor(sizes(2));
   ASSERT_FALSE(executor);
   EXPECT_EQ(executor.error().message,
-            "external data 'w3': was written to since it was opened; write a new version beside it and rename it");
+            "external data 'w3': was written to since it was opened; write a new version next to it and rename it");
 }
 
 TEST_F(WeightsInFile, ALoopReadsItsWeightsOnce) {

@@ -398,7 +398,7 @@ TEST(OipDecode, ABodyWithoutJsonIsTheOnlyInput) {
   EXPECT_THAT(refused("", kOne, 0).message, HasSubstr("takes 8 bytes, the request has 0"));
   EXPECT_THAT(refused(raw({1.F}), kModel, 0).message, HasSubstr("takes a model with one input, model 'm' version 3 has 2"));
   const Signature vague = {"model 'v' version 1", {{"x", DType::kInt8, {-1, -1, -1}}}, {}};
-  EXPECT_THAT(refused("abcd", vague, 0).message, HasSubstr("one open dimension beside the batch, 'x' is [-1,-1,-1]"));
+  EXPECT_THAT(refused("abcd", vague, 0).message, HasSubstr("one open dimension besides the batch, 'x' is [-1,-1,-1]"));
 }
 
 TEST(OipDecode, P11_BytesThatAreNotWhatTheJsonSays) {
