@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "router/rollout/verdict_schema.h"
-#include "runtime/base/schema_json.h"
-
 namespace serin::rollout {
 namespace {
 
@@ -53,8 +50,6 @@ Result<DecidingEvent> parse_event(const config::Node& node) {
 }  // namespace
 
 std::span<const std::string_view> words_of(Question) { return kWords; }
-
-std::string print_record(const VerdictRecord& record) { return schema::to_json(kVerdictRecord, record); }
 
 Result<VerdictRecord> parse_record(const config::Node& node) {
   VerdictRecord record;

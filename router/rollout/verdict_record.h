@@ -34,8 +34,7 @@ struct VerdictRecord {
 
 std::span<const std::string_view> words_of(VerdictRecord::Question);
 
-/// JSON, with every digit that the numbers have.
-std::string print_record(const VerdictRecord& record);
+/// Reads what kVerdictRecord (verdict_schema.h) writes.
 Result<VerdictRecord> parse_record(const config::Node& node);
 
 }  // namespace serin::rollout

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "router/rollout/verdict_schema.h"
+#include "runtime/base/schema_json.h"
 #include "simulation.h"
 
 namespace serin::rollout {
@@ -31,10 +33,10 @@ TEST_P(Verdicts, ReplayToTheSameDecision) {
     ++verdicts;
     EXPECT_THAT(rollout.state().cause, testing::HasSubstr(given.cause));
 
-    const std::string text = print_record(rollout.explain());
+    const std::string text = schema::to_json(kVerdictRecord, rollout.explain());
     const auto record = parse_record(config::Node::parse(text, "record").value());
     ASSERT_TRUE(record) << record.error().message;
-    EXPECT_EQ(print_record(*record), text) << "not a digit is lost";
+    EXPECT_EQ(schema::to_json(kVerdictRecord, *record), text) << "not a digit is lost";
     EXPECT_EQ(record->guard, rollout.state().cause);
     const Replay again = replay(*record);
     EXPECT_TRUE(again.rolled_back);
