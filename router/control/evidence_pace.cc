@@ -6,8 +6,9 @@ namespace serin::router {
 namespace {
 
 constexpr std::chrono::seconds kWindow{10};
-constexpr size_t kMostLooks = 64;  // changes of weights are looks, too
-constexpr double kShortest = 0.9;  // seconds: less says nothing about a pace
+constexpr size_t kMostLooks = 64;     // changes of weights are looks, too
+constexpr double kShortest = 0.9;     // seconds: less says nothing about a pace
+constexpr double kFarthest = 86'400;  // seconds: a trip farther away is not foreseen
 
 }  // namespace
 
@@ -26,7 +27,7 @@ std::optional<NextTrip> EvidencePace::next() const {
     const double grown = before == looks_.front().evidence.end() ? 0 : now.bits - before->bits;
     if (now.dry_run || grown <= 0 || now.bits <= 0) continue;
     const double left = std::max(0.0, now.bits_to_trip - now.bits) * seconds / grown;
-    if (!first || left < first->seconds) first = NextTrip{now.guard, left};
+    if (left <= kFarthest && (!first || left < first->seconds)) first = NextTrip{now.guard, left};
   }
   return first;
 }
