@@ -122,10 +122,10 @@ void Summary::observe(double value) { state_->summary.Observe(value); }
 std::span<const double> latency_bounds() { return kLatencyBounds; }
 
 template <class T, class Make>
-std::shared_ptr<T> Registry::get(Families<T>& families, const std::string& name, const std::string& help, const Labels& labels,
+std::shared_ptr<T> Registry::get(Families<T> Registry::* families, const std::string& name, const std::string& help, const Labels& labels,
                                  const Make& make) {
-  const std::lock_guard lock(mutex_);
-  Family<T>& family = families[name];
+  const MutexLock lock(mutex_);
+  Family<T>& family = (this->*families)[name];
   family.help = help;
   std::erase_if(family.series, [](const auto& entry) { return entry.second.expired(); });
   if (auto existing = family.series[labels].lock()) return existing;
@@ -135,28 +135,28 @@ std::shared_ptr<T> Registry::get(Families<T>& families, const std::string& name,
 }
 
 std::shared_ptr<Counter> Registry::counter(const std::string& name, const std::string& help, const Labels& labels, uint64_t unit) {
-  return get(counters_, name, help, labels, [unit] { return std::make_shared<Counter>(unit); });
+  return get(&Registry::counters_, name, help, labels, [unit] { return std::make_shared<Counter>(unit); });
 }
 std::shared_ptr<Gauge> Registry::gauge(const std::string& name, const std::string& help, const Labels& labels) {
-  return get(gauges_, name, help, labels, [] { return std::make_shared<Gauge>(); });
+  return get(&Registry::gauges_, name, help, labels, [] { return std::make_shared<Gauge>(); });
 }
 std::shared_ptr<Histogram> Registry::histogram(const std::string& name, const std::string& help, const Labels& labels,
                                                std::span<const double> bounds) {
-  return get(histograms_, name, help, labels, [&] { return std::make_shared<Histogram>(bounds); });
+  return get(&Registry::histograms_, name, help, labels, [&] { return std::make_shared<Histogram>(bounds); });
 }
 std::shared_ptr<Summary> Registry::summary(const std::string& name, const std::string& help, const Labels& labels,
                                            std::span<const Summary::Quantile> quantiles) {
-  return get(summaries_, name, help, labels, [&] { return std::make_shared<Summary>(quantiles); });
+  return get(&Registry::summaries_, name, help, labels, [&] { return std::make_shared<Summary>(quantiles); });
 }
 std::shared_ptr<void> Registry::gauge_callback(const std::string& name, const std::string& help, const Labels& labels,
                                                std::function<double()> read) {
-  return get(callbacks_, name, help, labels, [&] { return std::make_shared<Callback>(std::move(read)); });
+  return get(&Registry::callbacks_, name, help, labels, [&] { return std::make_shared<Callback>(std::move(read)); });
 }
 
 std::string Registry::render() const {
   std::vector<MetricFamily> page;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     collect(counters_, MetricType::Counter, page);
     collect(gauges_, MetricType::Gauge, page);
     collect(callbacks_, MetricType::Gauge, page);

@@ -15,12 +15,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "kernels/mutex.h"
 
 namespace serin::metrics {
 
@@ -124,14 +125,15 @@ class Registry {
   template <class T>
   using Families = std::map<std::string, Family<T>>;
   template <class T, class Make>
-  std::shared_ptr<T> get(Families<T>& families, const std::string& name, const std::string& help, const Labels& labels, const Make& make);
+  std::shared_ptr<T> get(Families<T> Registry::* families, const std::string& name, const std::string& help, const Labels& labels,
+                         const Make& make);
 
-  mutable std::mutex mutex_;
-  Families<Counter> counters_;  // guarded by mutex_, like the next four
-  Families<Gauge> gauges_;
-  Families<Histogram> histograms_;
-  Families<Summary> summaries_;
-  Families<Callback> callbacks_;
+  mutable Mutex mutex_;
+  Families<Counter> counters_ SERIN_GUARDED_BY(mutex_);
+  Families<Gauge> gauges_ SERIN_GUARDED_BY(mutex_);
+  Families<Histogram> histograms_ SERIN_GUARDED_BY(mutex_);
+  Families<Summary> summaries_ SERIN_GUARDED_BY(mutex_);
+  Families<Callback> callbacks_ SERIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace serin::metrics

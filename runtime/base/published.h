@@ -10,8 +10,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
+
+#include "kernels/mutex.h"
 
 namespace serin {
 
@@ -22,7 +23,7 @@ class Published {
 
   void publish(std::shared_ptr<const T> value) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       value_.swap(value);
       generation_.fetch_add(1, std::memory_order_release);
     }
@@ -30,7 +31,7 @@ class Published {
   }
 
   std::shared_ptr<const T> get() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return value_;
   }
 
@@ -54,8 +55,8 @@ class Published {
   };
 
  private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const T> value_;       // guarded by mutex_
+  mutable Mutex mutex_;
+  std::shared_ptr<const T> value_ SERIN_GUARDED_BY(mutex_);
   std::atomic<uint64_t> generation_{1};  // incremented by every publish
 };
 

@@ -9,9 +9,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include "kernels/mutex.h"
 
 namespace serin {
 
@@ -42,7 +43,7 @@ class Recycler {
   /// Stores objects and the control blocks of std::shared_ptr. The blocks live longer than the objects while weak pointers exist.
   struct Shelf {
     std::unique_ptr<T> take_object() {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (objects.empty()) return nullptr;
       std::unique_ptr<T> object = std::move(objects.back());
       objects.pop_back();
@@ -50,12 +51,12 @@ class Recycler {
     }
     void give_object(std::unique_ptr<T> object) {
       object->clear();
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (objects.size() < kMost) std::swap(objects.emplace_back(), object);
     }
     void* take_block(size_t bytes) {
       {
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         if (!blocks.empty()) {
           void* const block = blocks.back().release();
           blocks.pop_back();
@@ -66,16 +67,16 @@ class Recycler {
     }
     void give_block(void* block) {
       std::unique_ptr<void, FreeBlock> held(block);
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (blocks.size() < kMost) blocks.push_back(std::move(held));
     }
 
     struct FreeBlock {
       void operator()(void* block) const { ::operator delete(block); }
     };
-    std::mutex mutex;
-    std::vector<std::unique_ptr<T>> objects;               // guarded by mutex, like the next
-    std::vector<std::unique_ptr<void, FreeBlock>> blocks;  // all of one size
+    Mutex mutex;
+    std::vector<std::unique_ptr<T>> objects SERIN_GUARDED_BY(mutex);
+    std::vector<std::unique_ptr<void, FreeBlock>> blocks SERIN_GUARDED_BY(mutex);  // all of one size
   };
 
   struct GiveBack {

@@ -6,9 +6,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
+
+#include "kernels/mutex.h"
 
 namespace serin::router {
 
@@ -16,33 +16,34 @@ namespace serin::router {
 class Sleeper {
  public:
   void wake() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     woken_ = true;
     changed_.notify_one();
   }
   void end() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
     changed_.notify_one();
   }
   /// False: the end. A wake() since the last wait makes this one return at once.
   bool wait(std::chrono::nanoseconds longest) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, longest, [this] { return ending_ || woken_; });
+    const MutexLock lock(mutex_);
+    changed_.wait_for(mutex_, longest, [this]() SERIN_REQUIRES(mutex_) { return ending_ || woken_; });
     woken_ = false;
     return !ending_;
   }
   /// Waits for the whole time, whether woken or not.
   bool pause(std::chrono::nanoseconds time) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, time, [this] { return ending_; });
+    const MutexLock lock(mutex_);
+    changed_.wait_for(mutex_, time, [this]() SERIN_REQUIRES(mutex_) { return ending_; });
     return !ending_;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool woken_ = false, ending_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  Condition changed_;
+  bool woken_ SERIN_GUARDED_BY(mutex_) = false;
+  bool ending_ SERIN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace serin::router

@@ -7,7 +7,7 @@ namespace serin {
 
 ThreadPool::~ThreadPool() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -15,7 +15,7 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::add_threads(int count) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const std::thread::id id : std::exchange(ended_, {})) {
     const auto thread = std::ranges::find(threads_, id, &std::thread::get_id);
     thread->join();  // it ended its last critical section with this id
@@ -32,7 +32,7 @@ void ThreadPool::add_threads(int count) {
 std::shared_ptr<void> ThreadPool::lease(int threads) {
   add_threads(threads);
   return {this, [threads](ThreadPool* pool) {
-            const std::lock_guard lock(pool->mutex_);
+            const MutexLock lock(pool->mutex_);
             pool->surplus_ += threads;
             pool->wake_.notify_all();
           }};
@@ -40,16 +40,16 @@ std::shared_ptr<void> ThreadPool::lease(int threads) {
 
 void ThreadPool::submit(UniqueFunction<void()> work) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     queue_.push_back(std::move(work));
   }
   wake_.notify_one();
 }
 
 void ThreadPool::run() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || surplus_ > 0 || !queue_.empty(); });
+    wake_.wait(mutex_, [this]() SERIN_REQUIRES(mutex_) { return stopping_ || surplus_ > 0 || !queue_.empty(); });
     if (surplus_ > 0 && !stopping_) {
       --surplus_;
       ended_.push_back(std::this_thread::get_id());
@@ -59,10 +59,9 @@ void ThreadPool::run() {
     if (queue_.empty()) return;  // stopping, and nothing is left
     UniqueFunction<void()> work = std::move(queue_.front());
     queue_.pop_front();
-    lock.unlock();
+    const MutexUnlock unlocked(mutex_);
     work();
     work = nullptr;  // not under the lock: it may have held the last of a model
-    lock.lock();
   }
 }
 

@@ -5,14 +5,13 @@
 //   auto lease = pool.lease(4);           // four more threads while the lease lives
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <memory_resource>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/base/unique_function.h"
 
 namespace serin {
@@ -35,15 +34,15 @@ class ThreadPool {
   void add_threads(int count);
   void run();
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::pmr::unsynchronized_pool_resource memory_;  // guarded by mutex_, like all below; it lets a moving queue reuse its memory
-  std::pmr::deque<UniqueFunction<void()>> queue_{&memory_};
-  int surplus_ = 0;  // threads whose lease is over but that have not ended yet
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
+  Mutex mutex_;
+  Condition wake_;
+  std::pmr::unsynchronized_pool_resource memory_ SERIN_GUARDED_BY(mutex_);  // lets a moving queue reuse its memory
+  std::pmr::deque<UniqueFunction<void()>> queue_ SERIN_GUARDED_BY(mutex_){&memory_};
+  int surplus_ SERIN_GUARDED_BY(mutex_) = 0;  // threads whose lease is over but that have not ended yet
+  bool stopping_ SERIN_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_ SERIN_GUARDED_BY(mutex_);
   // Ended threads of threads_; they are joined when others are added, so that their stacks do not accumulate.
-  std::vector<std::thread::id> ended_;
+  std::vector<std::thread::id> ended_ SERIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace serin
