@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "kernels/mutex.h"
 #include "runtime/serving/host/cgroup.h"
 
 namespace serin::serving {
@@ -24,7 +24,7 @@ uint64_t take_number(std::string_view& text) {
 class Utilization {
  public:
   double read() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::string stat = read_proc("/proc/stat");
     if (!stat.starts_with("cpu ")) return last_;
     std::string_view line = std::string_view(stat).substr(4, stat.find('\n') - 4);
@@ -46,9 +46,9 @@ class Utilization {
   struct Ticks {
     uint64_t all = 0, idle = 0;
   };
-  std::mutex mutex_;
-  Ticks before_;
-  double last_ = 0;
+  Mutex mutex_;
+  Ticks before_ SERIN_GUARDED_BY(mutex_);
+  double last_ SERIN_GUARDED_BY(mutex_) = 0;
 };
 
 /// Of /proc/meminfo; 0 where it does not say.

@@ -144,7 +144,7 @@ void ModelMetrics::answered(int64_t rows, const Ending& ending, std::chrono::nan
 }
 
 void ModelMetrics::measured_batch(int64_t rows, const Timing& timing) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Batches& held = batches_[rows];
   ++held.count;
   held.input += timing.input;
@@ -153,7 +153,7 @@ void ModelMetrics::measured_batch(int64_t rows, const Timing& timing) {
 }
 
 std::map<int64_t, ModelMetrics::Batches> ModelMetrics::batches_by_rows() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return batches_;
 }
 

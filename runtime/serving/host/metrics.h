@@ -5,11 +5,11 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/base/metrics.h"
 #include "runtime/serving/host/ending.h"
 #include "runtime/serving/host/openvino_metrics.h"
@@ -85,8 +85,8 @@ struct ModelMetrics {
   std::optional<TensorflowMetrics> tensorflow_;
   std::optional<OpenvinoMetrics> openvino_;
   std::atomic<int64_t> last_inference_ms_{0};
-  mutable std::mutex mutex_;
-  std::map<int64_t, Batches> batches_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<int64_t, Batches> batches_ SERIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace serin::serving

@@ -84,7 +84,7 @@ Status SharedMemory::add(const Region& region) {
   if (!is_within(region.offset, region.byte_size, static_cast<uint64_t>(status.st_size)))
     return invalid(fmt::format("failed to register shared memory region '{}': invalid args: offset {} and byte_size {} are beyond its end",
                                region.name, region.offset, region.byte_size));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (regions_.contains(region.name))
     return Error{Code::kAlreadyExists, fmt::format("shared memory region '{}' already in manager", region.name)};
   if (regions_.size() >= kMostRegions)
@@ -95,7 +95,7 @@ Status SharedMemory::add(const Region& region) {
 }
 
 Result<std::vector<SharedMemory::Region>> SharedMemory::list(std::string_view name) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Region> regions;
   for (const auto& [held_name, held] : regions_)
     if (name.empty() || name == held_name) regions.push_back(held.region);
@@ -105,7 +105,7 @@ Result<std::vector<SharedMemory::Region>> SharedMemory::list(std::string_view na
 }
 
 void SharedMemory::remove(std::string_view name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (name.empty())
     regions_.clear();
   else if (const auto held = regions_.find(name); held != regions_.end())
@@ -120,7 +120,7 @@ void SharedMemory::measure() {
 }
 
 Result<protocol::SharedRangePtr> SharedMemory::open(std::string_view region, uint64_t offset, uint64_t bytes) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto held = regions_.find(region);
   if (held == regions_.end())
     return Error{Code::kNotFound, fmt::format("Unable to find shared memory region: '{}'", region.substr(0, kLongestName))};

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/protocol/tensor/shared_range.h"
 
 namespace serin::serving {
@@ -45,10 +45,10 @@ class SharedMemory final : public protocol::SharedRegions {
     std::shared_ptr<const File> file;
   };
 
-  void measure();  ///< requires mutex_
+  void measure() SERIN_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Held, std::less<>> regions_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Held, std::less<>> regions_ SERIN_GUARDED_BY(mutex_);
   std::atomic<uint64_t> largest_{0};
 };
 

@@ -70,7 +70,7 @@ void TensorflowMetrics::succeeded(AskedBy by, std::chrono::nanoseconds whole, st
 }
 
 void TensorflowMetrics::failed(Code why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto& counter = failed_[status_name(why)];
   if (!counter) counter = count(status_name(why));
   counter->add();

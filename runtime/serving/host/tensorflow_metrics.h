@@ -8,10 +8,10 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "kernels/mutex.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
 #include "runtime/serving/host/asked_by.h"
@@ -35,8 +35,8 @@ class TensorflowMetrics {
   const std::shared_ptr<metrics::Counter> succeeded_;
   std::array<std::shared_ptr<metrics::Histogram>, 2 * kApis> whole_;  // over gRPC, then over HTTP
   std::array<std::shared_ptr<metrics::Histogram>, kApis> infer_;
-  std::mutex mutex_;
-  std::map<std::string_view, std::shared_ptr<metrics::Counter>> failed_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string_view, std::shared_ptr<metrics::Counter>> failed_ SERIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace serin::serving

@@ -101,6 +101,7 @@ Status Tracer::start(TraceOptions options) {
   options_ = std::move(options);
   if (options_.file.empty() && std::exchange(options_.on, false))
     log::warning("nothing is traced: no file for traces is named (--trace-file)");
+  const MutexLock lock(mutex_);
   all_ = {.on = options_.on, .rate = options_.rate, .count = options_.count};
   log_frequency_ = options_.log_frequency;
   if (options_.file.empty()) return {};
@@ -125,7 +126,7 @@ void Tracer::look_whether_on() {
 }
 
 FlatValues Tracer::settings(std::string_view model) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Settings now = of(model);
   return {{"trace_file", options_.file},
           {"trace_level", std::vector<std::string>{now.on ? "TIMESTAMPS" : "OFF"}},
@@ -137,7 +138,7 @@ FlatValues Tracer::settings(std::string_view model) const {
 
 Status Tracer::change(std::string_view model, const FlatValues& changes) {
   if (changes.empty()) return {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool of_all = model.empty();
   const auto held = models_.find(model);
   Own now = of_all ? Own{all_.on, all_.rate, all_.count} : held == models_.end() ? Own{} : held->second;
@@ -187,13 +188,13 @@ Status Tracer::change(std::string_view model, const FlatValues& changes) {
 }
 
 void Tracer::forget(std::string_view model) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto own = models_.find(model); own != models_.end()) models_.erase(own);
   look_whether_on();
 }
 
 uint64_t Tracer::sample(std::string_view model) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = models_.find(model);
   Own* const own = found == models_.end() ? nullptr : &found->second;
   const Settings now = of(model);
@@ -235,7 +236,7 @@ void Tracer::add(const Trace& trace, std::string_view model, std::string_view ve
     at(http ? "HTTP_SEND_END" : "GRPC_SEND_END", trace.sent);
   }
 
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (waiting_ + told.size() > kMostWaiting) {
     ++dropped_;
     return;
@@ -254,7 +255,7 @@ void Tracer::write_now(bool last) {
   uint64_t dropped = 0;
   bool numbered = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     files.swap(full_);
     dropped = std::exchange(dropped_, 0);
     numbered = log_frequency_ > 0;
@@ -284,12 +285,11 @@ void Tracer::write_now(bool last) {
 }
 
 void Tracer::run(const std::stop_token& stopped) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!stopped.stop_requested()) {
-    more_.wait_for(lock, stopped, kPause, [] { return false; });
-    lock.unlock();
+    more_.wait_for(mutex_, stopped, kPause, [] { return false; });
+    const MutexUnlock unlocked(mutex_);
     write_now(false);
-    lock.lock();
   }
 }
 

@@ -11,10 +11,10 @@
 
 #include <condition_variable>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 
+#include "kernels/mutex.h"
 #include "runtime/protocol/json/flat_json.h"
 #include "runtime/serving/host/ending.h"
 
@@ -82,8 +82,8 @@ class Tracer {
   };
 
   uint64_t sample(std::string_view model);
-  Settings of(std::string_view model) const;
-  void look_whether_on();
+  Settings of(std::string_view model) const SERIN_REQUIRES(mutex_);
+  void look_whether_on() SERIN_REQUIRES(mutex_);
   void write_now(bool last);
   void run(const std::stop_token& stopped);
 
@@ -91,17 +91,17 @@ class Tracer {
   std::atomic<uint64_t> next_id_{1};
   TraceOptions options_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable_any more_;
-  Settings all_;  // guarded by mutex_, like all below
-  int64_t seen_ = 0;
-  std::map<std::string, Own, std::less<>> models_;
-  int64_t log_frequency_ = 0;
-  std::string text_;               // traces to be written, in JSON
-  int64_t in_text_ = 0;            // their number
-  std::vector<std::string> full_;  // texts of log_frequency_ traces each
-  size_t waiting_ = 0;             // bytes of both
-  uint64_t dropped_ = 0;
+  Settings all_ SERIN_GUARDED_BY(mutex_);
+  int64_t seen_ SERIN_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Own, std::less<>> models_ SERIN_GUARDED_BY(mutex_);
+  int64_t log_frequency_ SERIN_GUARDED_BY(mutex_) = 0;
+  std::string text_ SERIN_GUARDED_BY(mutex_);               // traces to be written, in JSON
+  int64_t in_text_ SERIN_GUARDED_BY(mutex_) = 0;            // their number
+  std::vector<std::string> full_ SERIN_GUARDED_BY(mutex_);  // texts of log_frequency_ traces each
+  size_t waiting_ SERIN_GUARDED_BY(mutex_) = 0;             // bytes of both
+  uint64_t dropped_ SERIN_GUARDED_BY(mutex_) = 0;
 
   int64_t files_ = 0;     // used by the writing thread, like the next: <file>.0 is the first
   uint64_t written_ = 0;  // bytes of the single file, up to the end of its last trace

@@ -92,7 +92,7 @@ Status Repository::guarded(const std::function<Status()>& work) {
 
 void Repository::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -100,14 +100,14 @@ void Repository::stop() {
 }
 
 bool Repository::stop_within(std::chrono::milliseconds limit) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   stopping_ = true;
   wake_.notify_all();
-  return wake_.wait_for(lock, limit, [this] { return stopped_ || !thread_.joinable(); });
+  return wake_.wait_for(mutex_, limit, [this]() SERIN_REQUIRES(mutex_) { return stopped_ || !thread_.joinable(); });
 }
 
 void Repository::run() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto list_poll = source_.list.poll.value_or(source_.control == Control::kPoll ? source_.poll : std::chrono::milliseconds(0));
   const bool watches_list = !source_.list.path.empty() && list_poll.count() > 0;
   auto next_look = Clock::now() + source_.poll, next_list = watches_list ? Clock::now() + list_poll : Clock::time_point::max();
@@ -120,14 +120,14 @@ void Repository::run() {
     return Status();
   };
   while (!stopping_) {
-    wake_.wait_until(lock, std::min(next_look, next_list), [this] { return stopping_ || !orders_.empty(); });
+    wake_.wait_until(mutex_, std::min(next_look, next_list), [this]() SERIN_REQUIRES(mutex_) { return stopping_ || !orders_.empty(); });
     if (stopping_) break;
     std::function<void()> order;
     if (!orders_.empty()) {
       order = std::move(orders_.front());
       orders_.pop_front();
     }
-    lock.unlock();
+    const MutexUnlock unlocked(mutex_);
     if (order) {
       order();
     } else if (Clock::now() >= next_list) {
@@ -138,7 +138,6 @@ void Repository::run() {
       if (const Status looked = guarded(look); !looked) log::error("looking at the models: {}", looked.error().message);
       next_look = Clock::now() + source_.poll;
     }
-    lock.lock();
   }
   stopped_ = true;
   wake_.notify_all();

@@ -11,12 +11,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/base/file.h"
 #include "runtime/base/published.h"
 #include "runtime/serving/repository/catalogue.h"
@@ -153,11 +152,12 @@ class Repository {
   ModelLister lister_;
   bool listed_ = true;  // all places could be examined the last time
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::atomic<size_t> waiting_bytes_{0};      // bytes of files in pending admin requests
-  std::deque<std::function<void()>> orders_;  // guarded by mutex_
-  bool stopping_ = false, stopped_ = false;   // guarded by mutex_
+  Mutex mutex_;
+  Condition wake_;
+  std::atomic<size_t> waiting_bytes_{0};  // bytes of files in pending admin requests
+  std::deque<std::function<void()>> orders_ SERIN_GUARDED_BY(mutex_);
+  bool stopping_ SERIN_GUARDED_BY(mutex_) = false;
+  bool stopped_ SERIN_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -39,7 +39,7 @@ std::set<std::string> parts_of(const ModelEntry& model) {
 
 void Repository::give(std::function<Status()> work, Done done) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (orders_.size() < kMostOrders) {
       orders_.push_back([work = std::move(work), done] { done(guarded(work)); });
       done = nullptr;

@@ -60,7 +60,7 @@ Status Batcher::submit(JobPtr job) {
   std::optional<size_t> instance;
   net::Loop* look = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!ended_) return ended_;
     if (job->given_up()) return {};  // it was withdrawn already
     if (options_.slo.count() > 0 && !job->admitted) SERIN_CHECK(check_in_time(*job, Clock::now()));
@@ -78,7 +78,7 @@ Status Batcher::submit(JobPtr job) {
 
 void Batcher::withdraw(const Job& job) {
   JobPtr gone;  // ends without the lock: who waits for it may be told
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   gone = queue_.remove(job);
   if (!gone || !forming_) return;
   forming_->remove(job);
@@ -118,7 +118,7 @@ void Batcher::retire(const Error& why) {
   std::vector<JobPtr> stranded;
   std::optional<size_t> next;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (--working_ == 0) {
       ended_ = why;
       queue_.take([](const Job&) { return true; }, stranded);
@@ -187,13 +187,13 @@ Status Batcher::check_in_time(const Job& job, Clock::time_point now) const {
 }
 
 /// An instance that is free holds its batch back until it has as many rows as are worth taking, or the first of its jobs must go.
-void Batcher::wait_for_more(std::unique_lock<std::mutex>& lock) {
+void Batcher::wait_for_more() {
   if (queue_.empty()) return;
   const Job& lead = *queue_.front();
   Forming forming{lead.group, worthwhile_rows(curve(lead.group)), lead.arrived + options_.max_queue_delay};
   for (const auto& [place, entry] : queue_.entries()) forming.add(*entry.job, latest_start(*entry.job));
   forming_ = &forming;
-  while (!forming.closed(Clock::now())) more_.wait_until(lock, forming.closes);
+  while (!forming.closed(Clock::now())) more_.wait_until(mutex_, forming.closes);
   forming_ = nullptr;
 }
 
@@ -239,9 +239,9 @@ void Batcher::work(size_t instance) {
   std::vector<JobPtr>& batch = batches_[instance];
   std::optional<size_t> next;
   {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (forming_) return free_.push_back(instance);  // another one holds what is queued
-    if (waits) wait_for_more(lock);
+    if (waits) wait_for_more();
     const auto now = Clock::now();
     expired = queue_.sweep(now);
     take(now, batch);
@@ -258,24 +258,24 @@ void Batcher::work(size_t instance) {
 void Batcher::go_on(size_t instance) {
   batches_[instance].clear();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (queue_.empty() || forming_) return free_.push_back(instance);
   }
   start(instance);  // to the end of the pool's queue rather than a loop here: other models' instances get their turn
 }
 
 size_t Batcher::queued() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return queue_.size();
 }
 
 bool Batcher::idle() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return queue_.empty() && free_.size() == working_;
 }
 
 void Batcher::learn(const std::vector<int64_t>& group, int64_t bucket_rows, std::chrono::nanoseconds took) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (curves_.size() >= kMostCurves && !curves_.contains(group))
     curves_.clear();  // sizes without end: what was learned of them is of no use
   BatchCurve& curve = curves_[group];
@@ -285,7 +285,7 @@ void Batcher::learn(const std::vector<int64_t>& group, int64_t bucket_rows, std:
 }
 
 int64_t Batcher::retry_after_seconds() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const double seconds = ns_per_row_ * static_cast<double>(queue_.size()) / static_cast<double>(std::max<size_t>(working_, 1)) / 1e9;
   return std::clamp<int64_t>(static_cast<int64_t>(seconds + 1), 1, 60);
 }

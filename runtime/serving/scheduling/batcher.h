@@ -14,15 +14,14 @@
 // Thread-safe. Pool tasks keep the batcher alive, so it may be released at any time: queued requests still run.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/base/result.h"
 #include "runtime/serving/host/compute_pool.h"
 #include "runtime/serving/scheduling/batch_curve.h"
@@ -74,42 +73,42 @@ class Batcher : public std::enable_shared_from_this<Batcher> {
   void work_on_io(size_t instance);
   static void refuse_expired(std::span<const JobPtr> jobs);
   void retire(const Error& why);
-  // These require mutex_.
-  std::optional<size_t> take_free();
-  std::optional<size_t> wake_for(const Job& job);
-  net::Loop* loop_to_run_on(const Job& job) const;
-  void bar_if_surprising(const BatchCurve& known, int64_t rows, std::chrono::nanoseconds took);
-  bool mark_loop(const net::Loop& loop);
-  std::vector<size_t> wake_for_rest(size_t instance);
-  void wait_for_more(std::unique_lock<std::mutex>& lock);
-  void take(Clock::time_point now, std::vector<JobPtr>& batch, std::chrono::nanoseconds longest = std::chrono::nanoseconds::max());
-  const BatchCurve& curve(const std::vector<int64_t>& group) const;
-  std::chrono::nanoseconds predict(std::span<const JobPtr> batch) const;
+  std::optional<size_t> take_free() SERIN_REQUIRES(mutex_);
+  std::optional<size_t> wake_for(const Job& job) SERIN_REQUIRES(mutex_);
+  net::Loop* loop_to_run_on(const Job& job) const SERIN_REQUIRES(mutex_);
+  void bar_if_surprising(const BatchCurve& known, int64_t rows, std::chrono::nanoseconds took) SERIN_REQUIRES(mutex_);
+  bool mark_loop(const net::Loop& loop) SERIN_REQUIRES(mutex_);
+  std::vector<size_t> wake_for_rest(size_t instance) SERIN_REQUIRES(mutex_);
+  void wait_for_more() SERIN_REQUIRES(mutex_);
+  void take(Clock::time_point now, std::vector<JobPtr>& batch, std::chrono::nanoseconds longest = std::chrono::nanoseconds::max())
+      SERIN_REQUIRES(mutex_);
+  const BatchCurve& curve(const std::vector<int64_t>& group) const SERIN_REQUIRES(mutex_);
+  std::chrono::nanoseconds predict(std::span<const JobPtr> batch) const SERIN_REQUIRES(mutex_);
   int64_t worthwhile_rows(const BatchCurve& curve) const;
   Clock::time_point goal(const Job& job) const;
-  Clock::time_point latest_start(const Job& job) const;
-  Status check_in_time(const Job& job, Clock::time_point now) const;
-  std::chrono::nanoseconds time_to_answer(const Job& job, Clock::time_point now) const;
+  Clock::time_point latest_start(const Job& job) const SERIN_REQUIRES(mutex_);
+  Status check_in_time(const Job& job, Clock::time_point now) const SERIN_REQUIRES(mutex_);
+  std::chrono::nanoseconds time_to_answer(const Job& job, Clock::time_point now) const SERIN_REQUIRES(mutex_);
 
   const Options options_;
   ComputePool& pool_;
   const Run run_;
   const Usable usable_;
 
-  mutable std::mutex mutex_;
-  JobQueue queue_;                                     // guarded by mutex_, like all below
-  std::vector<size_t> free_;                           // free instances; the last element ended last
-  std::vector<std::vector<JobPtr>> batches_;           // for each instance, which alone uses it: not guarded
-  std::vector<Clock::time_point> busy_until_;          // for each instance, as predicted
-  std::vector<const net::Loop*> on_io_;                // io threads that check the queue after they have read all events
-  Clock::time_point barred_until_{};                   // until then, no batch runs on io threads
-  std::chrono::nanoseconds bar_{0};                    // length of the last such period
-  size_t working_ = 0;                                 // instances that are not retired
-  Status ended_;                                       // the reason why none is left
-  std::map<std::vector<int64_t>, BatchCurve> curves_;  // by Job::group
-  double ns_per_row_ = 0;
-  Forming* forming_ = nullptr;  // state of the one instance that waits for more rows
-  std::condition_variable more_;
+  mutable Mutex mutex_;
+  JobQueue queue_ SERIN_GUARDED_BY(mutex_);
+  std::vector<size_t> free_ SERIN_GUARDED_BY(mutex_);                           // free instances; the last element ended last
+  std::vector<std::vector<JobPtr>> batches_;                                    // for each instance, which alone uses it
+  std::vector<Clock::time_point> busy_until_ SERIN_GUARDED_BY(mutex_);          // for each instance, as predicted
+  std::vector<const net::Loop*> on_io_ SERIN_GUARDED_BY(mutex_);                // io threads that check the queue after all events
+  Clock::time_point barred_until_ SERIN_GUARDED_BY(mutex_){};                   // until then, no batch runs on io threads
+  std::chrono::nanoseconds bar_ SERIN_GUARDED_BY(mutex_){0};                    // length of the last such period
+  size_t working_ SERIN_GUARDED_BY(mutex_) = 0;                                 // instances that are not retired
+  Status ended_ SERIN_GUARDED_BY(mutex_);                                       // the reason why none is left
+  std::map<std::vector<int64_t>, BatchCurve> curves_ SERIN_GUARDED_BY(mutex_);  // by Job::group
+  double ns_per_row_ SERIN_GUARDED_BY(mutex_) = 0;
+  Forming* forming_ SERIN_GUARDED_BY(mutex_) = nullptr;  // state of the one instance that waits for more rows
+  Condition more_;
 };
 
 }  // namespace serin::serving

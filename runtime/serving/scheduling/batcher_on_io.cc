@@ -56,7 +56,7 @@ bool Batcher::mark_loop(const net::Loop& loop) {
 void Batcher::look_on_io(const net::Loop& loop) {
   std::optional<size_t> instance;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase(on_io_, &loop);
     instance = take_free();
   }
@@ -70,7 +70,7 @@ void Batcher::work_on_io(size_t instance) {
     std::vector<size_t> others;
     bool taken = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const auto now = Clock::now();
       expired = queue_.sweep(now);
       if (now >= barred_until_) take(now, batch, left);

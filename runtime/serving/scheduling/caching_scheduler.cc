@@ -77,7 +77,7 @@ Status CachingScheduler::submit(JobPtr job) {
   std::shared_ptr<Flight> flight;
   std::optional<Outputs> known;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     known = cache_->find(this, hash, *job);
     if (const auto others = known ? nullptr : flight_of(hash, *job)) {
       if (job->given_up()) return {};  // it was withdrawn already
@@ -106,7 +106,7 @@ Status CachingScheduler::submit(JobPtr job) {
 void CachingScheduler::withdraw(const JobPtr& job) {
   JobPtr follower;  // ends without the lock
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto [begin, end] = flights_.equal_range(job->inputs_hash);
     for (auto at = begin; at != end && !follower; ++at) {
       auto& followers = at->second->followers;
@@ -149,7 +149,7 @@ void CachingScheduler::land(const std::shared_ptr<Flight>& flight, const JobPtr&
   if (request) cache_->insert(this, flight->hash, *request, outputs);  // first: who comes finds it or the flight
   std::deque<JobPtr> followers;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto [begin, end] = flights_.equal_range(flight->hash);
     flights_.erase(std::find_if(begin, end, [&](const auto& at) { return at.second == flight; }));
     followers = std::exchange(flight->followers, {});
@@ -163,7 +163,7 @@ void CachingScheduler::hand_over(const std::shared_ptr<Flight>& flight) {
   for (;;) {
     JobPtr next;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       while (!flight->followers.empty() && !next) {
         if (!flight->followers.front()->given_up()) next = flight->followers.front();
         flight->followers.pop_front();

@@ -6,9 +6,9 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
+#include "kernels/mutex.h"
 #include "runtime/serving/host/host.h"
 #include "runtime/serving/scheduling/response_cache.h"
 #include "runtime/serving/scheduling/scheduler.h"
@@ -33,7 +33,7 @@ class CachingScheduler final : public Scheduler, public std::enable_shared_from_
   Status lead(const std::shared_ptr<Flight>& flight, const JobPtr& job);
   void land(const std::shared_ptr<Flight>& flight, const JobPtr& request, const Outputs& outputs);
   void hand_over(const std::shared_ptr<Flight>& flight);
-  std::shared_ptr<Flight> flight_of(uint64_t hash, const Job& job);  // requires mutex_
+  std::shared_ptr<Flight> flight_of(uint64_t hash, const Job& job) SERIN_REQUIRES(mutex_);
   void answer_from_cache(const JobPtr& job, Outputs outputs, Clock::time_point asked) const;
 
   const std::shared_ptr<Scheduler> below_;
@@ -42,8 +42,8 @@ class CachingScheduler final : public Scheduler, public std::enable_shared_from_
   Host& host_;
   const std::shared_ptr<ModelMetrics> metrics_;
 
-  std::mutex mutex_;
-  std::unordered_multimap<uint64_t, std::shared_ptr<Flight>> flights_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_multimap<uint64_t, std::shared_ptr<Flight>> flights_ SERIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace serin::serving

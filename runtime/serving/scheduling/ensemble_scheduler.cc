@@ -6,9 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 #include <utility>
+
+#include "kernels/mutex.h"
 
 namespace serin::serving {
 namespace {
@@ -54,15 +55,18 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     jobs_.resize(plan_.steps.size());
   }
   ~Run() {
-    const std::lock_guard lock(scheduler_->mutex_);
+    const MutexLock lock(scheduler_->mutex_);
     scheduler_->runs_.erase(job_.get());
   }
 
   void begin() {
     std::vector<size_t> ready;
-    for (size_t i = 0; i < missing_.size(); ++i)
-      if (missing_[i] == 0) ready.push_back(i);
-    for (size_t i = 0; i < job_->inputs.size(); ++i) give(i, {job_->inputs[i], job_}, ready);
+    {
+      const MutexLock lock(mutex_);
+      for (size_t i = 0; i < missing_.size(); ++i)
+        if (missing_[i] == 0) ready.push_back(i);
+      for (size_t i = 0; i < job_->inputs.size(); ++i) give(i, {job_->inputs[i], job_}, ready);
+    }
     for (const size_t step : ready) start(step);
   }
 
@@ -70,7 +74,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
   void withdraw() {
     std::vector<std::pair<const EnsemblePlan::Step*, JobPtr>> waiting;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       for (size_t i = 0; i < jobs_.size(); ++i)
         if (auto job = jobs_[i].lock()) waiting.emplace_back(&plan_.steps[i], std::move(job));
     }
@@ -83,8 +87,8 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     std::shared_ptr<const void> memory;
   };
 
-  /// A tensor is there; steps that waited for nothing else are ready. Requires mutex_, except in begin().
-  void give(size_t tensor, Tensor value, std::vector<size_t>& ready) {
+  /// A tensor is there; steps that waited for nothing else are ready.
+  void give(size_t tensor, Tensor value, std::vector<size_t>& ready) SERIN_REQUIRES(mutex_) {
     tensors_[tensor] = std::move(value);
     for (const size_t reader : plan_.readers[tensor])
       if (--missing_[reader] == 0) ready.push_back(reader);
@@ -95,7 +99,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     const auto job = std::make_shared<Job>();
     const auto held = std::make_shared<std::vector<std::shared_ptr<const void>>>();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       for (const size_t tensor : step.inputs) {
         job->inputs.push_back(tensors_[tensor].view);
         held->push_back(tensors_[tensor].memory);
@@ -121,7 +125,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
       self->finish_step(index, std::move(answer));
     };
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       jobs_[index] = job;
     }
     if (const Status taken = step.model->submit(job); !taken) {
@@ -142,7 +146,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     std::vector<size_t> ready;
     bool last = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       timing_.queue += answer.timing.queue;
       timing_.input += answer.timing.input;
       timing_.infer += answer.timing.infer;
@@ -158,13 +162,18 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
   void succeed(const protocol::BatchTag& batch) {
     auto memory = std::make_shared<std::vector<std::shared_ptr<const void>>>();
     std::vector<TensorView> outputs;
-    for (const size_t tensor : plan_.outputs) {
-      outputs.push_back(tensors_[tensor].view);
-      memory->push_back(tensors_[tensor].memory);
+    Timing timing;
+    {
+      const MutexLock lock(mutex_);
+      for (const size_t tensor : plan_.outputs) {
+        outputs.push_back(tensors_[tensor].view);
+        memory->push_back(tensors_[tensor].memory);
+      }
+      timing = timing_;
     }
     if (!job_->shadow) {
       scheduler_->metrics_->ran_batch();
-      scheduler_->metrics_->measured_batch(job_->rows, timing_);
+      scheduler_->metrics_->measured_batch(job_->rows, timing);
     }
     answer(Outputs::of(std::move(outputs), std::move(memory)), batch);
   }
@@ -182,7 +191,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     answer.outputs = std::move(outputs);
     answer.batch = batch;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       answer.timing = timing_;
     }
     job_->answer(std::move(answer));
@@ -193,18 +202,18 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
   const JobPtr job_;
   std::atomic<bool> answered_{false};
 
-  std::mutex mutex_;
-  std::vector<Tensor> tensors_;           // guarded by mutex_, as all below
-  std::vector<size_t> missing_;           // tensors, of each step
-  std::vector<std::weak_ptr<Job>> jobs_;  // of steps that were started
-  size_t steps_left_ = 0;
-  Timing timing_;
+  Mutex mutex_;
+  std::vector<Tensor> tensors_ SERIN_GUARDED_BY(mutex_);
+  std::vector<size_t> missing_ SERIN_GUARDED_BY(mutex_);           // tensors, of each step
+  std::vector<std::weak_ptr<Job>> jobs_ SERIN_GUARDED_BY(mutex_);  // of steps that were started
+  size_t steps_left_ SERIN_GUARDED_BY(mutex_) = 0;
+  Timing timing_ SERIN_GUARDED_BY(mutex_);
 };
 
 Status EnsembleScheduler::submit(JobPtr job) {
   const auto run = std::make_shared<Run>(shared_from_this(), job);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     runs_.emplace(job.get(), run);
   }
   job->pending.end();  // it runs: its steps wait, each for its own model
@@ -215,14 +224,14 @@ Status EnsembleScheduler::submit(JobPtr job) {
 void EnsembleScheduler::withdraw(const JobPtr& job) {
   std::shared_ptr<Run> run;  // ends without the lock
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = runs_.find(job.get()); found != runs_.end()) run = found->second.lock();
   }
   if (run) run->withdraw();
 }
 
 bool EnsembleScheduler::idle() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return runs_.empty();
 }
 

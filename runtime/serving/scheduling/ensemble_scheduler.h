@@ -5,9 +5,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
+#include "kernels/mutex.h"
 #include "runtime/serving/host/tracer.h"
 #include "runtime/serving/scheduling/ensemble_plan.h"
 
@@ -35,8 +35,8 @@ class EnsembleScheduler final : public Scheduler, public std::enable_shared_from
   Tracer& tracer_;
   const std::shared_ptr<ModelMetrics> metrics_;
 
-  mutable std::mutex mutex_;
-  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_;  // guarded by mutex_; by request
+  mutable Mutex mutex_;
+  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_ SERIN_GUARDED_BY(mutex_);  // by request
 };
 
 }  // namespace serin::serving

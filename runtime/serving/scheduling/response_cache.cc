@@ -86,7 +86,7 @@ ResponseCache::Entries::Iterator ResponseCache::erase(Entries::Iterator entry) {
 }
 
 std::optional<Outputs> ResponseCache::find(const void* owner, uint64_t hash, const Job& job) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto entry = locate(owner, hash, job);
   if (entry == entries_.end()) return std::nullopt;
   entries_.use(entry);
@@ -97,7 +97,7 @@ void ResponseCache::insert(const void* owner, uint64_t hash, const Job& request,
   const size_t bytes = kOverhead + bytes_of(request.inputs) + bytes_of(outputs.tensors);
   if (bytes > most_bytes_) return;
   Outputs inputs = copy_of({nullptr, request.inputs});
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (locate(owner, hash, request) != entries_.end()) return;
   while (bytes_ + bytes > most_bytes_) erase(std::prev(entries_.end()));
   entries_.add({owner, hash, std::move(inputs), std::move(outputs), bytes});
@@ -106,12 +106,12 @@ void ResponseCache::insert(const void* owner, uint64_t hash, const Job& request,
 }
 
 void ResponseCache::forget(const void* owner) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto entry = entries_.begin(); entry != entries_.end();) entry = entry->owner == owner ? erase(entry) : std::next(entry);
 }
 
 size_t ResponseCache::bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return bytes_;
 }
 

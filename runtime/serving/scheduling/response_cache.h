@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
+#include "kernels/mutex.h"
 #include "runtime/base/recently_used.h"
 #include "runtime/serving/scheduling/job.h"
 
@@ -38,14 +38,14 @@ class ResponseCache {
     size_t bytes;
   };
   using Entries = RecentlyUsed<Entry>;
-  Entries::Iterator locate(const void* owner, uint64_t hash, const Job& job);  // requires mutex_
-  Entries::Iterator erase(Entries::Iterator entry);                            // requires mutex_
+  Entries::Iterator locate(const void* owner, uint64_t hash, const Job& job) SERIN_REQUIRES(mutex_);
+  Entries::Iterator erase(Entries::Iterator entry) SERIN_REQUIRES(mutex_);
 
   const size_t most_bytes_;
-  mutable std::mutex mutex_;
-  Entries entries_;  // guarded by mutex_, like all below
-  std::unordered_multimap<uint64_t, Entries::Iterator> by_hash_;
-  size_t bytes_ = 0;
+  mutable Mutex mutex_;
+  Entries entries_ SERIN_GUARDED_BY(mutex_);
+  std::unordered_multimap<uint64_t, Entries::Iterator> by_hash_ SERIN_GUARDED_BY(mutex_);
+  size_t bytes_ SERIN_GUARDED_BY(mutex_) = 0;
 };
 
 /// Copies the outputs to their own memory, which is exactly as large as they are.

@@ -78,7 +78,7 @@ SequenceScheduler::SequenceScheduler(Served model, SequenceTensors tensors, cons
 
 SequenceScheduler::~SequenceScheduler() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -112,7 +112,7 @@ Status SequenceScheduler::submit(JobPtr job) {
   SERIN_CHECK(tensors_.check(job->sequence));
   const auto now = Clock::now();
   JobPtr gone;  // ends without the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (waiting_ >= queue_limit_)
     return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} requests of sequences are waiting", waiting_)};
   SERIN_TRY(const auto sequence, find_or_begin(*job, now));
@@ -129,7 +129,7 @@ Status SequenceScheduler::submit(JobPtr job) {
 void SequenceScheduler::withdraw(const JobPtr& job) {
   JobPtr gone;  // ends without the lock
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto sequence = sequences_.find(Key{job->sequence.number, job->sequence.name});
     if (sequence != sequences_.end()) gone = take_out(sequence->second, *job);
   }
@@ -211,7 +211,7 @@ void SequenceScheduler::run_next(Sequences::iterator found) {
 /// `states`: none where the request failed or was dropped, which changes nothing.
 void SequenceScheduler::end_turn(const Key& key, std::optional<SequenceTensors::States> states) {
   const auto now = Clock::now();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = sequences_.find(key);
   if (found == sequences_.end()) return;
   Sequence& sequence = found->second;
@@ -224,16 +224,16 @@ void SequenceScheduler::end_turn(const Key& key, std::optional<SequenceTensors::
 
 /// Those that begin to rest while it waits have rested for long enough after those that rest already.
 void SequenceScheduler::release_idle() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!stopping_) {
     if (sequences_.empty()) {
-      changed_.wait(lock);
+      changed_.wait(mutex_);
       continue;
     }
     auto next = Clock::now() + idle_;
     for (const auto& [key, sequence] : sequences_)
       if (sequence.under_way && !sequence.running && sequence.waiting.empty()) next = std::min(next, sequence.last_seen + idle_);
-    changed_.wait_until(lock, next + std::chrono::milliseconds(1));
+    changed_.wait_until(mutex_, next + std::chrono::milliseconds(1));
     if (stopping_) return;
     const auto now = Clock::now();
     end_rested(now);
@@ -242,7 +242,7 @@ void SequenceScheduler::release_idle() {
 }
 
 bool SequenceScheduler::idle() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return waiting_ == 0 && below_->idle();
 }
 

@@ -5,16 +5,15 @@
 // share a batch. The number of active sequences is limited; others wait until one ends.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "kernels/mutex.h"
 #include "runtime/serving/host/compute_pool.h"
 #include "runtime/serving/scheduling/sequence_tensors.h"
 #include "runtime/serving/scheduling/served.h"
@@ -50,14 +49,13 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
   SequenceScheduler(Served model, SequenceTensors tensors, const ModelSettings& settings, ComputePool& pool);
   void release_idle();
   void end_turn(const Key& key, std::optional<SequenceTensors::States> states);
-  // These require mutex_.
-  Result<Sequences::iterator> find_or_begin(const Job& job, Clock::time_point now);
-  bool rests_too_long(const Sequence& sequence, Clock::time_point now) const;
-  void give_places(Clock::time_point now);
-  void end_rested(Clock::time_point now);
-  void run_next(Sequences::iterator sequence);
-  JobPtr take_out(Sequence& sequence, const Job& job);
-  void end(Sequences::iterator sequence);
+  Result<Sequences::iterator> find_or_begin(const Job& job, Clock::time_point now) SERIN_REQUIRES(mutex_);
+  bool rests_too_long(const Sequence& sequence, Clock::time_point now) const SERIN_REQUIRES(mutex_);
+  void give_places(Clock::time_point now) SERIN_REQUIRES(mutex_);
+  void end_rested(Clock::time_point now) SERIN_REQUIRES(mutex_);
+  void run_next(Sequences::iterator sequence) SERIN_REQUIRES(mutex_);
+  JobPtr take_out(Sequence& sequence, const Job& job) SERIN_REQUIRES(mutex_);
+  void end(Sequences::iterator sequence) SERIN_REQUIRES(mutex_);
 
   const std::string name_;
   const std::shared_ptr<Scheduler> below_;
@@ -66,13 +64,13 @@ class SequenceScheduler final : public Scheduler, public std::enable_shared_from
   const std::chrono::nanoseconds idle_;
   const size_t places_, queue_limit_;
 
-  mutable std::mutex mutex_;
-  Sequences sequences_;      // guarded by mutex_, like all below
-  std::deque<Key> backlog_;  // sequences without a place
-  size_t under_way_ = 0;
-  size_t waiting_ = 0;  // requests of all sequences
-  bool stopping_ = false;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  Sequences sequences_ SERIN_GUARDED_BY(mutex_);
+  std::deque<Key> backlog_ SERIN_GUARDED_BY(mutex_);  // sequences without a place
+  size_t under_way_ SERIN_GUARDED_BY(mutex_) = 0;
+  size_t waiting_ SERIN_GUARDED_BY(mutex_) = 0;  // requests of all sequences
+  bool stopping_ SERIN_GUARDED_BY(mutex_) = false;
+  Condition changed_;
   std::thread watch_;  // ends sequences that are idle too long
 };
 

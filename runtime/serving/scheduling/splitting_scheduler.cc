@@ -72,7 +72,7 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
  public:
   Run(std::shared_ptr<SplittingScheduler> scheduler, JobPtr job) : scheduler_(std::move(scheduler)), job_(std::move(job)) {}
   ~Run() {
-    const std::lock_guard lock(scheduler_->mutex_);
+    const MutexLock lock(scheduler_->mutex_);
     scheduler_->runs_.erase(job_.get());
   }
 
@@ -89,7 +89,7 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
   void withdraw() {
     std::vector<JobPtr> waiting;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       for (const auto& part : parts_)
         if (auto job = part.lock()) waiting.push_back(std::move(job));
     }
@@ -99,25 +99,24 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
  private:
   /// The next parts, as many as there may be. One thread at a time gives them.
   Status go_on() {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(giving_, true)) return {};
     Status taken;
     while (taken && parts_under_way_ < scheduler_->most_parts_ && next_row_ < job_->rows && !job_->given_up()) {
       const JobPtr part = next_part();
-      lock.unlock();
+      const MutexUnlock unlocked(mutex_);
       taken = scheduler_->below_->submit(part);
-      lock.lock();
     }
     giving_ = false;
     return taken;
   }
 
   bool nothing_taken() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return next_row_ <= scheduler_->most_rows_;
   }
 
-  JobPtr next_part() {
+  JobPtr next_part() SERIN_REQUIRES(mutex_) {
     const auto part = std::make_shared<Job>();
     const int64_t first = std::exchange(next_row_, std::min(job_->rows, next_row_ + scheduler_->most_rows_));
     part->rows = next_row_ - first;
@@ -147,7 +146,7 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     if (!put) return fail(put.error(), answer.batch);
     bool last = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       --parts_under_way_;
       if (rows_done_ == 0) {
         timing_.queue = answer.timing.queue;
@@ -165,23 +164,32 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
 
   /// Parts do so side by side.
   Status place(int64_t first, int64_t rows, const Answer& answer) {
+    std::shared_ptr<Whole> whole;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!whole_) {
         SERIN_TRY(whole_, Whole::like(answer.outputs->tensors, job_->rows));
       }
+      whole = whole_;
     }
-    return whole_->put(answer.outputs->tensors, first, rows);
+    return whole->put(answer.outputs->tensors, first, rows);
   }
 
   /// Parts ran side by side, or waited for one another: their times are what each takes of the time that it took.
   void succeed() {
-    const auto computed = timing_.input + timing_.infer + timing_.output;
-    const auto took = Clock::now() - began_ - timing_.queue;
-    const double share = computed.count() > 0 ? static_cast<double>(took.count()) / static_cast<double>(computed.count()) : 0;
-    for (auto* const part : {&timing_.input, &timing_.infer, &timing_.output})
-      *part = std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(part->count()) * share));
-    answer(Outputs::of(std::move(whole_->tensors), whole_), batch_);
+    std::shared_ptr<Whole> whole;
+    protocol::BatchTag batch;
+    {
+      const MutexLock lock(mutex_);
+      const auto computed = timing_.input + timing_.infer + timing_.output;
+      const auto took = Clock::now() - began_ - timing_.queue;
+      const double share = computed.count() > 0 ? static_cast<double>(took.count()) / static_cast<double>(computed.count()) : 0;
+      for (auto* const part : {&timing_.input, &timing_.infer, &timing_.output})
+        *part = std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(part->count()) * share));
+      whole = whole_;
+      batch = batch_;
+    }
+    answer(Outputs::of(std::move(whole->tensors), whole), batch);
   }
 
   void fail(const Error& why, const protocol::BatchTag& batch) {
@@ -200,7 +208,7 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     answer.outputs = std::move(outputs);
     answer.batch = batch;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       answer.timing = timing_;
     }
     job_->answer(std::move(answer));
@@ -211,21 +219,22 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
   const Clock::time_point began_ = Clock::now();
   std::atomic<bool> answered_{false};
 
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<Job>> parts_;  // guarded by mutex_, as all below
-  std::shared_ptr<Whole> whole_;           // made by the first part that is there; each writes its own rows
-  size_t parts_under_way_ = 0;
-  int64_t next_row_ = 0, rows_done_ = 0;
-  bool giving_ = false;
-  Timing timing_;
-  protocol::BatchTag batch_;
+  Mutex mutex_;
+  std::vector<std::weak_ptr<Job>> parts_ SERIN_GUARDED_BY(mutex_);
+  std::shared_ptr<Whole> whole_ SERIN_GUARDED_BY(mutex_);  // made by the first part that is there; each writes its own rows
+  size_t parts_under_way_ SERIN_GUARDED_BY(mutex_) = 0;
+  int64_t next_row_ SERIN_GUARDED_BY(mutex_) = 0;
+  int64_t rows_done_ SERIN_GUARDED_BY(mutex_) = 0;
+  bool giving_ SERIN_GUARDED_BY(mutex_) = false;
+  Timing timing_ SERIN_GUARDED_BY(mutex_);
+  protocol::BatchTag batch_ SERIN_GUARDED_BY(mutex_);
 };
 
 Status SplittingScheduler::submit(JobPtr job) {
   if (job->rows <= most_rows_) return below_->submit(std::move(job));
   const auto run = std::make_shared<Run>(shared_from_this(), job);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     runs_.emplace(job.get(), run);
   }
   return run->begin();
@@ -234,7 +243,7 @@ Status SplittingScheduler::submit(JobPtr job) {
 void SplittingScheduler::withdraw(const JobPtr& job) {
   std::shared_ptr<Run> run;  // ends without the lock
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = runs_.find(job.get()); found != runs_.end()) run = found->second.lock();
   }
   if (run)

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
+#include "kernels/mutex.h"
 #include "runtime/serving/scheduling/scheduler.h"
 
 namespace serin::serving {
@@ -33,8 +33,8 @@ class SplittingScheduler final : public Scheduler, public std::enable_shared_fro
   const int64_t most_rows_;
   const size_t most_parts_;
 
-  std::mutex mutex_;
-  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_;  // guarded by mutex_; by request
+  Mutex mutex_;
+  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_ SERIN_GUARDED_BY(mutex_);  // by request
 };
 
 }  // namespace serin::serving
