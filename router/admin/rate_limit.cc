@@ -12,7 +12,7 @@ constexpr size_t kMostBuckets = 1024;
 }  // namespace
 
 bool RateLimit::take(const std::string& caller, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (buckets_.size() >= kMostBuckets && !buckets_.contains(caller)) forget_idle(now);
   Bucket& bucket = buckets_.try_emplace(caller, Bucket{burst_, now}).first->second;
   const double seconds = std::chrono::duration<double>(std::max(now, bucket.filled) - bucket.filled).count();

@@ -3,8 +3,9 @@
 
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <string>
+
+#include "kernels/mutex.h"
 
 namespace serin::router {
 
@@ -23,11 +24,11 @@ class RateLimit {
     double left;
     Time filled;
   };
-  void forget_idle(Time now);
+  void forget_idle(Time now) SERIN_REQUIRES(mutex_);
 
   const double rate_, burst_;
-  std::mutex mutex_;
-  std::map<std::string, Bucket> buckets_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Bucket> buckets_ SERIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace serin::router

@@ -14,7 +14,7 @@ Status ServiceControl::check_store() const {
 }
 
 Result<ServiceControl::Done> ServiceControl::start(rollout::Spec spec, const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_CHECK(state_.check_epoch(request.if_match));
   SERIN_TRY(spec, state_.prepared(std::move(spec)));
   SERIN_CHECK(check_store());
@@ -26,7 +26,7 @@ Result<ServiceControl::Done> ServiceControl::start(rollout::Spec spec, const Req
 }
 
 Result<ServiceControl::Done> ServiceControl::set_weight(uint32_t weight_ppm, const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_CHECK(state_.check_epoch(request.if_match));
   SERIN_TRY(rollout::Rollout * rollout, state_.running("set the weight"));
   SERIN_CHECK(weight_ppm > rollout->state().weight_ppm ? check_store() : leadership_.check_leads());
@@ -36,7 +36,7 @@ Result<ServiceControl::Done> ServiceControl::set_weight(uint32_t weight_ppm, con
 }
 
 Result<ServiceControl::Done> ServiceControl::pause(const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_CHECK(state_.check_epoch(request.if_match));
   SERIN_TRY(rollout::Rollout * rollout, state_.running("pause"));
   SERIN_CHECK(leadership_.check_leads());
@@ -47,7 +47,7 @@ Result<ServiceControl::Done> ServiceControl::pause(const Request& request, Time 
 }
 
 Result<ServiceControl::Done> ServiceControl::resume(const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_CHECK(state_.check_epoch(request.if_match));
   SERIN_TRY(rollout::Rollout * rollout, state_.running("resume"));
   SERIN_CHECK(check_store());
@@ -57,7 +57,7 @@ Result<ServiceControl::Done> ServiceControl::resume(const Request& request, Time
 }
 
 Result<ServiceControl::Done> ServiceControl::confirm(const std::string& id, std::string_view gate, const std::string& who, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_TRY(rollout::Rollout * rollout, state_.running("pass a gate"));
   if (rollout->state().id != id) return Error{Code::kConflict, "rollout '" + id + "' is over"};
   SERIN_CHECK(check_store());
@@ -67,7 +67,7 @@ Result<ServiceControl::Done> ServiceControl::confirm(const std::string& id, std:
 }
 
 Result<ServiceControl::Done> ServiceControl::promote(const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_CHECK(state_.check_epoch(request.if_match));
   SERIN_TRY(rollout::Rollout * rollout, state_.running("promote"));
   SERIN_CHECK(check_store());
@@ -78,7 +78,7 @@ Result<ServiceControl::Done> ServiceControl::promote(const Request& request, Tim
 
 /// Of several routers any may end a rollout.
 Result<ServiceControl::Done> ServiceControl::abort(const Request& request, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_CHECK(state_.check_epoch(request.if_match));
   if (!state_.rollout && state_.last && state_.last_state().phase == Phase::kRolledBack) return unchanged();
   SERIN_TRY(rollout::Rollout * rollout, state_.running("abort"));
@@ -93,7 +93,7 @@ ServiceControl::Done ServiceControl::command_done(Phase before, std::string_view
 }
 
 Result<ServiceControl::Done> ServiceControl::undo(const Request& request, Time) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_CHECK(state_.check_epoch(request.if_match));
   SERIN_CHECK(state_.check_undo());
   SERIN_CHECK(check_store());
@@ -104,9 +104,9 @@ Result<ServiceControl::Done> ServiceControl::undo(const Request& request, Time) 
 }
 
 Status ServiceControl::wait_until_agreed(std::chrono::milliseconds longest) {
-  std::unique_lock lock(mutex_);
-  if (saved_.wait_for(lock, longest, [&] { return leadership_.agreed() || !leadership_.leading(); })) return {};
-  return check_store();
+  const MutexLock lock(mutex_);
+  const auto settled = [&]() SERIN_REQUIRES(mutex_) { return leadership_.agreed() || !leadership_.leading(); };
+  return saved_.wait_for(mutex_, longest, settled) ? Status() : check_store();
 }
 
 }  // namespace serin::router

@@ -89,7 +89,7 @@ uint32_t ServiceControl::share_of(size_t version) const {
 // ---- what answers and time do ----
 
 bool ServiceControl::observe(rollout::Observation observation, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t epoch = state_.answers_epoch();
   if ((observation.epoch & Split::kEpochMask) != (epoch & Split::kEpochMask)) return false;
   observation.epoch = epoch;
@@ -100,7 +100,7 @@ bool ServiceControl::observe(rollout::Observation observation, Time now) {
 }
 
 bool ServiceControl::observe(rollout::ShadowPair pair, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!state_.rollout || (pair.epoch & Split::kEpochMask) != (state_.answers_epoch() & Split::kEpochMask)) return false;
   pair.epoch = state_.answers_epoch();
   watch_.count(pair);
@@ -121,14 +121,14 @@ bool ServiceControl::judge(const Seen& seen, Time now) {
 }
 
 bool ServiceControl::observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!state_.rollout || state_.rollout->state().id != id) return false;
   const Phase before = state_.rollout->state().phase;
   return state_.rollout->observe_sample(guard, value, now) && changed_by_itself(before, now);
 }
 
 bool ServiceControl::tick(Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (watch_.is_due(now)) {
     const Pace pace = state_.pace();
     p99_ = pace.p99;
@@ -216,7 +216,7 @@ Result<bool> ServiceControl::save(store::Store& store, Time now) {
   bool wrote = false;
   while (const auto batch = unsaved(now)) {
     const Status status = store.save(batch->what);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!status) {
       ledger_.failed(*batch, status.error());
       saved_.notify_all();
@@ -233,42 +233,42 @@ Result<bool> ServiceControl::save(store::Store& store, Time now) {
 }
 
 std::optional<Ledger::Batch> ServiceControl::unsaved(Time now) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ledger_.all_saved()) return std::nullopt;
   return ledger_.batch(state_.service_record(now), leadership_.leading());
 }
 
 Status ServiceControl::wait_until_saved(uint64_t change) {
-  std::unique_lock lock(mutex_);
-  saved_.wait(lock, [&] { return ledger_.tried(change); });
+  const MutexLock lock(mutex_);
+  saved_.wait(mutex_, [&]() SERIN_REQUIRES(mutex_) { return ledger_.tried(change); });
   return ledger_.outcome(change);
 }
 
 // ---- what it is at ----
 
 ServiceStatus ServiceControl::status(Time now) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return watch_.status(state_, now);
 }
 
 std::pair<std::string, std::shared_ptr<const rollout::Spec>> ServiceControl::running_spec() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!state_.rollout) return {};
   return {state_.rollout->state().id, state_.spec};
 }
 
 std::optional<rollout::State> ServiceControl::running_state() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.rollout && leadership_.leading() ? std::optional(state_.rollout->state()) : std::nullopt;
 }
 
 Result<rollout::Spec> ServiceControl::last_spec() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_.last_spec();
 }
 
 std::optional<std::string> ServiceControl::explain(const std::string& id, Time now) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!state_.last) return std::nullopt;
   const store::RolloutRecord current = state_.record(now);
   if (id != config_.name && id != current.report.state.id) return std::nullopt;
@@ -277,35 +277,35 @@ std::optional<std::string> ServiceControl::explain(const std::string& id, Time n
 }
 
 std::optional<std::string> ServiceControl::outcome(const std::string& id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!state_.last || state_.last_state().id != id) return std::nullopt;
   return store::verdict_json(*state_.last, {}, 0);
 }
 
 Timeline ServiceControl::timeline() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return watch_.timeline();
 }
 
 void ServiceControl::set_endpoint_count(size_t version, EndpointCount count) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (version < state_.endpoints.size()) state_.endpoints[version] = count;
 }
 
 std::optional<EndpointCount> ServiceControl::endpoint_count(size_t version) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return version < state_.endpoints.size() ? state_.endpoints[version] : std::nullopt;
 }
 
 void ServiceControl::update_metrics() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   watch_.show_metrics(state_);
 }
 
 // ---- one reading of router.yaml after the other ----
 
 Learned ServiceControl::take_learned() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {.config = config_,
           .routers = state_.routers,
           .stable = state_.stable,
@@ -316,7 +316,7 @@ Learned ServiceControl::take_learned() {
 }
 
 void ServiceControl::remember(Learned learned) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (learned.stable == state_.stable && same_version(learned.config, config_, state_.stable)) state_.latencies = learned.latencies;
   if (!state_.rollout || !goes_on(learned, config_, state_.rollout->state(), state_.routers)) return;
   state_.rollout = std::move(learned.rollout);

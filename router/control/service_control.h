@@ -10,15 +10,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "router/control/command.h"
 #include "router/control/leadership.h"
 #include "router/control/learned.h"
@@ -132,21 +131,21 @@ class ServiceControl {
   void update_metrics();
 
  private:
-  // All of these require mutex_.
   std::optional<Ledger::Batch> unsaved(Time now) const;
-  Status check_store() const;
-  bool may_rise() const { return leadership_.agreed() && split() == state_.target(); }
-  void settle();
+  Status check_store() const SERIN_REQUIRES(mutex_);
+  bool may_rise() const SERIN_REQUIRES(mutex_) { return leadership_.agreed() && split() == state_.target(); }
+  void settle() SERIN_REQUIRES(mutex_);
   template <class Seen>
-  bool judge(const Seen& seen, Time now);
-  bool changed_by_itself(rollout::Phase before, Time now);
+  bool judge(const Seen& seen, Time now) SERIN_REQUIRES(mutex_);
+  bool changed_by_itself(rollout::Phase before, Time now) SERIN_REQUIRES(mutex_);
   Done changed(rollout::Phase before, std::string_view event, std::string actor, const std::string& given_reason, Time now,
-               const store::Trip* told = nullptr);
-  Done written_down(const rollout::State& after, std::string_view event, std::string actor, const std::string& given_reason);
-  void conclude(const rollout::VerdictRecord& why, const store::Trip* told = nullptr);
-  Done command_done(rollout::Phase before, std::string_view event, const Request& request, Time now);
-  Done unchanged() const;
-  void apply(const Split& split);
+               const store::Trip* told = nullptr) SERIN_REQUIRES(mutex_);
+  Done written_down(const rollout::State& after, std::string_view event, std::string actor, const std::string& given_reason)
+      SERIN_REQUIRES(mutex_);
+  void conclude(const rollout::VerdictRecord& why, const store::Trip* told = nullptr) SERIN_REQUIRES(mutex_);
+  Done command_done(rollout::Phase before, std::string_view event, const Request& request, Time now) SERIN_REQUIRES(mutex_);
+  Done unchanged() const SERIN_REQUIRES(mutex_);
+  void apply(const Split& split) SERIN_REQUIRES(mutex_);
 
   const ServiceConfig& config_;
   store::WeightsPage& page_;
@@ -155,13 +154,13 @@ class ServiceControl {
   Published<rollout::Spec> spec_;  // state_.spec, for the data path
   std::atomic<std::chrono::nanoseconds> hedge_after_{std::chrono::nanoseconds(0)}, p99_{std::chrono::nanoseconds(0)};
 
-  mutable std::mutex mutex_;  // guards everything below
-  std::condition_variable saved_;
-  ServiceState state_;
-  uint64_t page_epoch_;  // the epoch in the page
-  Ledger ledger_;
-  Leadership leadership_;
-  ServiceWatch watch_;
+  mutable Mutex mutex_;
+  Condition saved_;
+  ServiceState state_ SERIN_GUARDED_BY(mutex_);
+  uint64_t page_epoch_ SERIN_GUARDED_BY(mutex_);  // the epoch in the page
+  Ledger ledger_ SERIN_GUARDED_BY(mutex_);
+  Leadership leadership_ SERIN_GUARDED_BY(mutex_);
+  ServiceWatch watch_ SERIN_GUARDED_BY(mutex_);
 
   std::vector<std::shared_ptr<void>> gauges_;  // series that are read when scraped
 };

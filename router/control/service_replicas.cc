@@ -25,12 +25,12 @@ Split lower_of(const Split& applied, Split target) {
 // ---- who leads ----
 
 bool ServiceControl::leads() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return leadership_.leading();
 }
 
 void ServiceControl::lead(bool leading, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (leading == leadership_.leading()) return;
   leadership_.lead(leading);
   if (leading) {
@@ -44,12 +44,12 @@ void ServiceControl::lead(bool leading, Time now) {
 }
 
 uint64_t ServiceControl::saved_change() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ledger_.saved();
 }
 
 void ServiceControl::let_rise(bool allowed, uint64_t change, const std::string& waits_for) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   leadership_.agree(allowed && change == ledger_.saved() && ledger_.all_saved(), waits_for);
   settle();
   if (leadership_.agreed()) saved_.notify_all();
@@ -58,7 +58,7 @@ void ServiceControl::let_rise(bool allowed, uint64_t change, const std::string& 
 // ---- what is seen ----
 
 Sightings ServiceControl::take_sightings() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return leadership_.take_sightings();
 }
 
@@ -66,7 +66,7 @@ bool ServiceControl::observe_of_others(const Sightings& seen, Time now) {
   bool any = false;
   const auto in_turns = [&](const auto& list) {
     for (size_t at = 0; at < list.size();) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       for (const size_t end = std::min(at + kAtOnce, list.size()); at < end; ++at) {
         if (!leadership_.leading() || !state_.rollout) return;
         const rollout::State& state = state_.rollout->state();
@@ -84,12 +84,12 @@ bool ServiceControl::observe_of_others(const Sightings& seen, Time now) {
 // ---- verdicts ----
 
 std::vector<store::Trip> ServiceControl::take_trips() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return leadership_.take_trips();
 }
 
 bool ServiceControl::trip(const store::Trip& trip, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!state_.rollout || state_.rollout->state().id != trip.rollout) return false;
   const rollout::Phase before = state_.rollout->state().phase;
   if (!state_.rollout->trip(trip.cause, trip.reason)) return false;
@@ -100,7 +100,7 @@ bool ServiceControl::trip(const store::Trip& trip, Time now) {
 // ---- what was agreed on ----
 
 bool ServiceControl::adopt(const store::ServiceRecord& record, bool agreed, Time now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (leadership_.leading()) return true;
   if (!state_.knows(record) || state_.has_ended(record)) return false;
   if (state_.is_at(record) && split() == state_.target()) return agreed;

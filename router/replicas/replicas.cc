@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <thread>
 
+#include "kernels/mutex.h"
 #include "router/replicas/peers.h"
 #include "runtime/base/log.h"
 #include "runtime/base/sleeper.h"
@@ -49,13 +49,13 @@ struct Replicas::State {
   std::vector<std::shared_ptr<void>> gauges;
 
   Sleeper sleeper;
-  mutable std::mutex mutex;  // guards what follows
-  store::Member self;
-  bool advertised = false;
-  std::vector<store::Trip> untold;
-  store::Snapshot seen;
-  bool reachable = false;
-  Time seen_at = now();
+  mutable Mutex mutex;
+  store::Member self SERIN_GUARDED_BY(mutex);
+  bool advertised SERIN_GUARDED_BY(mutex) = false;
+  std::vector<store::Trip> untold SERIN_GUARDED_BY(mutex);
+  store::Snapshot seen SERIN_GUARDED_BY(mutex);
+  bool reachable SERIN_GUARDED_BY(mutex) = false;
+  Time seen_at SERIN_GUARDED_BY(mutex) = now();
 
   // Of the thread alone.
   bool joined = false;
@@ -88,7 +88,7 @@ void Replicas::State::gather_trips() {
     for (store::Trip& trip : service->take_trips()) trips.push_back(std::move(trip));
   if (trips.empty()) return;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     for (store::Trip& trip : trips) trip.member = self.id;
     untold.insert(untold.end(), trips.begin(), trips.end());
   }
@@ -104,7 +104,7 @@ void Replicas::State::round() {
   const auto snapshot = store.look(/*agreed=*/true);
   if (!snapshot) return unreachable(snapshot.error());
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (!reachable) log::info("shared store: reached; {} routers, leader '{}'", snapshot->members.size(), snapshot->leader);
     reachable = true;
     seen = *snapshot;
@@ -117,7 +117,7 @@ void Replicas::State::round() {
 void Replicas::State::unreachable(const Error& error) {
   bool was = false;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     was = std::exchange(reachable, false);
   }
   if (was) log::error("shared store: {}; traffic continues, weights only fall until it answers", error.message);
@@ -127,7 +127,7 @@ void Replicas::State::unreachable(const Error& error) {
 void Replicas::State::stay_member() {
   store::Member as;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (!advertised) return;
     as = self;
   }
@@ -161,7 +161,7 @@ void Replicas::State::take_up(const store::Snapshot& snapshot, const std::vector
   std::string leader;
   bool news = false;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     news = self.applied != applied;
     self.applied = std::move(applied);
     as = self;
@@ -188,12 +188,17 @@ bool Replicas::State::follow(const store::Snapshot& snapshot, std::map<std::stri
 }
 
 void Replicas::State::allow_rises(const store::Snapshot& snapshot, const std::vector<uint64_t>& changes) {
+  std::string own;
+  {
+    const MutexLock lock(mutex);
+    own = self.id;
+  }
   for (size_t i = 0; i < services.size(); ++i) {
     const std::string& name = services[i]->config().name;
     const store::SharedService* shared = find(snapshot, name);
     std::string waits_for = shared == nullptr ? "it is not in the shared store yet" : "";
     for (const store::Member& member : snapshot.members) {
-      if (shared == nullptr || member.id == self.id) continue;
+      if (shared == nullptr || member.id == own) continue;
       const auto applied = member.applied.find(name);
       if (applied == member.applied.end() || applied->second < shared->revision) waits_for = fmt::format("router '{}'", member.id);
     }
@@ -212,7 +217,7 @@ bool Replicas::State::act_on(const store::Trip& trip) {
 void Replicas::State::hand_in_trips(const store::Snapshot& snapshot) {
   std::vector<store::Trip> trips;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     trips = untold;
   }
   for (const store::Trip& trip : trips) {
@@ -220,7 +225,7 @@ void Replicas::State::hand_in_trips(const store::Snapshot& snapshot) {
     const bool needed = shared != nullptr && ends(trip, *shared) &&
                         std::ranges::none_of(snapshot.trips, [&](const store::Trip& known) { return known.rollout == trip.rollout; });
     if (needed && !store.trip(trip)) return;  // the next round tries again
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     std::erase_if(untold, [&](const store::Trip& told) { return told.rollout == trip.rollout; });
   }
 }
@@ -250,10 +255,14 @@ Result<std::unique_ptr<Replicas>> Replicas::start(const ReplicasConfig& config, 
                                               return all;
                                             }},
                                        metrics));
-  state->self = {
+  const store::Member self{
       .id = config.name.empty() ? state->peers->address() : config.name, .peer = state->peers->address(), .secret = state->peers->secret()};
+  {
+    const MutexLock lock(state->mutex);  // peers may call already
+    state->self = self;
+  }
   if (const auto known = store.look(/*agreed=*/false)) {
-    const auto others = std::ranges::count_if(known->members, [&](const store::Member& member) { return member.id != raw->self.id; });
+    const auto others = std::ranges::count_if(known->members, [&](const store::Member& member) { return member.id != self.id; });
     if (others >= config.max)
       return Error{Code::kFailedPrecondition, fmt::format("replicas: max: {} routers share this store already; the chance of a false "
                                                           "rollback is divided among {}",
@@ -266,7 +275,7 @@ Result<std::unique_ptr<Replicas>> Replicas::start(const ReplicasConfig& config, 
   }
   const auto gauge = [&](const char* name, const char* help, std::function<double(const ReplicasStatus&)> read) {
     state->gauges.push_back(metrics.gauge_callback(name, help, {}, [raw, read = std::move(read)] {
-      const std::lock_guard lock(raw->mutex);
+      const MutexLock lock(raw->mutex);
       return read({.leads = raw->seen.leads,
                    .reachable = raw->reachable,
                    .behind_seconds = std::chrono::duration<double>(now() - raw->seen_at).count(),
@@ -297,7 +306,7 @@ Replicas::~Replicas() {
 
 void Replicas::advertise(std::string admin) {
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->self.admin = std::move(admin);
     state_->advertised = true;
   }
@@ -307,7 +316,7 @@ void Replicas::advertise(std::string admin) {
 void Replicas::tell_verdicts() { state_->gather_trips(); }
 
 ReplicasStatus Replicas::status() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   ReplicasStatus status{.self = state_->self.id,
                         .leader = state_->seen.leader,
                         .leads = state_->seen.leads,

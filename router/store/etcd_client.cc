@@ -8,9 +8,9 @@
 #include <openssl/evp.h>
 
 #include <atomic>
-#include <mutex>
 #include <thread>
 
+#include "kernels/mutex.h"
 #include "runtime/base/sleeper.h"
 #include "runtime/net/session.h"
 
@@ -118,16 +118,16 @@ struct EtcdClient::State {
   Result<json::object> ask(size_t endpoint, std::string_view path, const Body& body, bool authenticated);
   Status authenticate(size_t endpoint);
   std::string held_token() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return token;
   }
 
   const EtcdOptions options;
   std::atomic<size_t> current{0};
-  std::mutex mutex;
-  std::string token;  // guarded by mutex
+  Mutex mutex;
+  std::string token SERIN_GUARDED_BY(mutex);
   net::Session session;
-  std::unique_ptr<EtcdWatch> watch;  // guarded by mutex
+  std::unique_ptr<EtcdWatch> watch SERIN_GUARDED_BY(mutex);
 };
 
 EtcdWatch::EtcdWatch(EtcdClient::State& client, const std::string& prefix, std::function<void()> look_again)
@@ -160,7 +160,7 @@ Status EtcdClient::State::authenticate(size_t endpoint) {
   SERIN_TRY(const json::object answer, ask(endpoint, "/v3/auth/authenticate", text_of(who), /*authenticated=*/false));
   const json::value* given = answer.if_contains("token");
   if (given == nullptr || !given->is_string()) return Error{Code::kCorrupt, "etcd: authenticated without a token"};
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   token = given->as_string().c_str();
   return {};
 }
@@ -203,7 +203,7 @@ Result<json::object> EtcdClient::call(std::string_view path, const json::object&
 
 void EtcdClient::watch(const std::string& prefix, std::function<void()> look_again) {
   auto next = look_again ? std::make_unique<EtcdWatch>(*state_, prefix, std::move(look_again)) : nullptr;
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   next.swap(state_->watch);
 }
 

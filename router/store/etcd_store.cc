@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 
+#include "kernels/mutex.h"
 #include "router/store/etcd_state.h"
 #include "router/store/record_json.h"
 
@@ -43,17 +43,17 @@ class EtcdStore final : public SharedStore {
     return etcd_.call("/v3/kv/txn", {{"compare", std::move(compares)}, {"success", std::move(then)}, {"failure", std::move(otherwise)}});
   }
   Status read_state(const KeyValue& kv, bool leads, Snapshot& snapshot);
-  Result<bool> save_part(const Change& change, EtcdProgress& progress);
+  Result<bool> save_part(const Change& change, EtcdProgress& progress) SERIN_REQUIRES(saving_);
 
   const EtcdKeys keys_;
   EtcdClient etcd_;
 
-  std::mutex saving_;  // one save at a time
-  std::mutex mutex_;   // guards what follows
-  Member self_;
-  int64_t lease_ = 0;            // 0: no member
-  int64_t leader_revision_ = 0;  // of the key that says this member leads; 0: it does not
-  std::map<std::string, EtcdState> known_;
+  Mutex saving_;  // one save at a time
+  Mutex mutex_;
+  Member self_ SERIN_GUARDED_BY(mutex_);
+  int64_t lease_ SERIN_GUARDED_BY(mutex_) = 0;            // 0: no member
+  int64_t leader_revision_ SERIN_GUARDED_BY(mutex_) = 0;  // of the key that says this member leads; 0: it does not
+  std::map<std::string, EtcdState> known_ SERIN_GUARDED_BY(mutex_);
 };
 
 // ---- reading ----
@@ -63,7 +63,7 @@ Status EtcdStore::read_state(const KeyValue& kv, bool leads, Snapshot& snapshot)
   const json::value value = json::parse(kv.value, failure);
   if (failure) return Error{Code::kCorrupt, kv.key + " is no JSON"};
   SERIN_TRY(ServiceRecord record, service_from_json(value));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   EtcdState& known = known_[record.service];
   if (kv.modified > known.revision) {
     EtcdState seen = EtcdState::read(kv);
@@ -85,7 +85,7 @@ Result<Snapshot> EtcdStore::look(bool agreed) {
     const std::string_view name = std::string_view(kv.key).substr(prefix.size());
     if (name == "leader") {
       snapshot.leader = kv.value;
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (kv.value == self_.id && kv.lease == lease_ && lease_ != 0) leads = kv.created;
       continue;
     }
@@ -103,7 +103,7 @@ Result<Snapshot> EtcdStore::look(bool agreed) {
       snapshot.members.push_back(std::move(member));
     }
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (agreed) leader_revision_ = leads;
   snapshot.leads = agreed && leads != 0;
   return snapshot;
@@ -138,7 +138,7 @@ Result<std::optional<VerdictEntry>> EtcdStore::verdict(const std::string& id) {
 Status EtcdStore::join(const Member& self) {
   int64_t lease = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     self_ = self;
     lease = lease_;
   }
@@ -146,7 +146,7 @@ Status EtcdStore::join(const Member& self) {
     SERIN_TRY(const json::object granted, etcd_.call("/v3/lease/grant", {{"TTL", std::to_string(kLeaseSeconds)}}));
     lease = int64_of(granted, "ID");
     if (lease == 0) return Error{Code::kCorrupt, "etcd: granted a lease without an ID"};
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     lease_ = lease;
   }
   const std::string key = keys_.live("member/" + self.id);
@@ -156,7 +156,7 @@ Status EtcdStore::join(const Member& self) {
     if (answer && succeeded(*answer)) return {};
     if (answer) continue;
     if (answer.error().code == Code::kNotFound) {  // the lease is over
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       lease_ = leader_revision_ = 0;
     }
     return answer.error();
@@ -167,14 +167,14 @@ Status EtcdStore::join(const Member& self) {
 Status EtcdStore::stay() {
   int64_t lease = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     lease = lease_;
   }
   if (lease == 0) return Error{Code::kNotFound, "no member"};
   SERIN_TRY(const json::object answer, etcd_.call("/v3/lease/keepalive", {{"ID", std::to_string(lease)}}));
   const json::value* result = answer.if_contains("result");
   if (result != nullptr && result->is_object() && int64_of(result->as_object(), "TTL") > 0) return {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   lease_ = leader_revision_ = 0;
   return Error{Code::kNotFound, "the lease is over"};
 }
@@ -182,7 +182,7 @@ Status EtcdStore::stay() {
 void EtcdStore::leave() {
   int64_t lease = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::swap(lease, lease_);
     leader_revision_ = 0;
   }
@@ -193,7 +193,7 @@ Result<bool> EtcdStore::lead() {
   std::string id;
   int64_t lease = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     id = self_.id;
     lease = lease_;
   }
@@ -201,7 +201,7 @@ Result<bool> EtcdStore::lead() {
   const std::string key = keys_.live("leader");
   SERIN_TRY(const json::object answer, transaction({created_is(key, 0)}, {put(key, id, lease)}, {get(key)}));
   const auto there = read_response(answer, 0);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (lease != lease_) return false;
   if (succeeded(answer))
     leader_revision_ = revision_of(answer);
@@ -219,13 +219,13 @@ Status EtcdStore::trip(const Trip& trip) {
 }
 
 Result<int64_t> EtcdStore::save(const Change& change) {
-  const std::lock_guard saving(saving_);
+  const MutexLock saving(saving_);
   EtcdProgress progress;
   while (true) {
     SERIN_TRY(const bool written, save_part(change, progress));
     if (written) break;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return known_[change.record.service].revision;
 }
 
@@ -233,17 +233,21 @@ Result<int64_t> EtcdStore::save(const Change& change) {
 Result<bool> EtcdStore::save_part(const Change& change, EtcdProgress& progress) {
   const std::string& service = change.record.service;
   const std::string leader_key = keys_.live("leader"), key = keys_.state(service);
-  std::unique_lock lock(mutex_);
-  if (leader_revision_ == 0) return Error{Code::kConflict, "this router does not lead"};
-  EtcdState next = known_[service];
-  const int64_t leads = leader_revision_, revision = next.revision;
+  EtcdState next;
+  int64_t leads = 0, revision = 0;
   EtcdProgress after = progress;
-  json::array then = next.write(change, keys_, self_.secret, after);
-  lock.unlock();
-
+  json::array then;
+  {
+    const MutexLock lock(mutex_);
+    if (leader_revision_ == 0) return Error{Code::kConflict, "this router does not lead"};
+    next = known_[service];
+    leads = leader_revision_;
+    revision = next.revision;
+    then = next.write(change, keys_, self_.secret, after);
+  }
   SERIN_TRY(const json::object answer,
             transaction({created_is(leader_key, leads), modified_is(key, revision)}, std::move(then), {get(leader_key), get(key)}));
-  lock.lock();
+  const MutexLock lock(mutex_);
   EtcdState& held = known_[service];
   if (succeeded(answer)) {
     next.revision = revision_of(answer);

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 
+#include "kernels/mutex.h"
 #include "router/store/digest.h"
 #include "router/store/history_chain.h"
 
@@ -45,22 +45,22 @@ class SqliteStore final : public Store {
   Result<std::optional<VerdictEntry>> verdict(const std::string& id) override;
 
  private:
-  Result<std::optional<RolloutRecord>> load_rollout(const std::string& service);
-  Status save_rollout(const RolloutRecord& record);
-  Status save_evidence(const std::string& service, const rollout::Report& report);
-  Status append(const std::string& service, std::vector<HistoryEntry> entries);
-  Status forget_old_history(const std::string& service);
-  Status save_verdicts(const std::string& service, const std::vector<VerdictEntry>& verdicts);
+  Result<std::optional<RolloutRecord>> load_rollout(const std::string& service) SERIN_REQUIRES(mutex_);
+  Status save_rollout(const RolloutRecord& record) SERIN_REQUIRES(mutex_);
+  Status save_evidence(const std::string& service, const rollout::Report& report) SERIN_REQUIRES(mutex_);
+  Status append(const std::string& service, std::vector<HistoryEntry> entries) SERIN_REQUIRES(mutex_);
+  Status forget_old_history(const std::string& service) SERIN_REQUIRES(mutex_);
+  Status save_verdicts(const std::string& service, const std::vector<VerdictEntry>& verdicts) SERIN_REQUIRES(mutex_);
 
-  Status write(const Change& change);
+  Status write(const Change& change) SERIN_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  Database database_;            // guarded by mutex_, and so is what follows
-  std::optional<Error> beyond_;  // why nothing is written any more
+  Mutex mutex_;
+  Database database_ SERIN_GUARDED_BY(mutex_);
+  std::optional<Error> beyond_ SERIN_GUARDED_BY(mutex_);  // why nothing is written any more
 };
 
 Result<std::vector<ServiceRecord>> SqliteStore::load() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<ServiceRecord> services;
   SERIN_TRY(Statement select, database_.prepare("SELECT name, stable, epoch, digest FROM services ORDER BY name"));
   while (true) {
@@ -122,7 +122,7 @@ Result<std::optional<RolloutRecord>> SqliteStore::load_rollout(const std::string
 /// Where the disk could not make sure of a write, what is on it is unknown, and asking again is answered with yes though pages were lost
 /// (Rebello and others, "Can applications recover from fsync failures?", 2020). So nothing more is written; the next start looks at the file.
 Status SqliteStore::save(const Change& change) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (beyond_) return *beyond_;
   Status written = write(change);
   if (written || !database_.sync_failed()) return written;
@@ -245,7 +245,7 @@ Status SqliteStore::save_verdicts(const std::string& service, const std::vector<
 }
 
 Result<std::optional<VerdictEntry>> SqliteStore::verdict(const std::string& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_TRY(Statement select, database_.prepare("SELECT id, wall_ms, json FROM verdicts WHERE id = ?"));
   select.bind(1, id);
   SERIN_TRY(const bool row, select.step());
@@ -273,7 +273,7 @@ Result<std::vector<HistoryEntry>> read_history(Statement& select) {
 }
 
 Result<std::vector<HistoryEntry>> SqliteStore::history(const std::string& service, size_t limit) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_TRY(Statement select,
             database_.prepare(
                 "SELECT * FROM (SELECT id, wall_ms, service, rollout, event, actor, detail, weight_ppm, previous, digest FROM history "
@@ -284,7 +284,7 @@ Result<std::vector<HistoryEntry>> SqliteStore::history(const std::string& servic
 }
 
 Result<std::vector<HistoryEntry>> SqliteStore::history_after(int64_t id, size_t limit) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_TRY(Statement select,
             database_.prepare("SELECT id, wall_ms, service, rollout, event, actor, detail, weight_ppm, previous, digest FROM history "
                               "WHERE id > ? ORDER BY id LIMIT ?"));
@@ -294,7 +294,7 @@ Result<std::vector<HistoryEntry>> SqliteStore::history_after(int64_t id, size_t 
 }
 
 Result<std::optional<std::string>> SqliteStore::note(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_TRY(Statement select, database_.prepare("SELECT text FROM notes WHERE name = ?"));
   select.bind(1, name);
   SERIN_TRY(const bool row, select.step());
@@ -302,7 +302,7 @@ Result<std::optional<std::string>> SqliteStore::note(const std::string& name) {
 }
 
 Status SqliteStore::set_note(const std::string& name, const std::string& text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   SERIN_TRY(Statement upsert, database_.prepare("INSERT OR REPLACE INTO notes (name, text) VALUES (?, ?)"));
   upsert.bind(1, name);
   upsert.bind(2, text);
