@@ -12,11 +12,11 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/base/unique_function.h"
 
 namespace serin {
@@ -126,8 +126,8 @@ class Loops {
   bool give_aside(UniqueFunction<void()>& work);
 
   std::vector<std::unique_ptr<IoLoop>> loops_;
-  std::mutex mutex_;
-  std::unique_ptr<ThreadPool> aside_;  // guarded by mutex_; made when first needed
+  Mutex mutex_;
+  std::unique_ptr<ThreadPool> aside_ SERIN_GUARDED_BY(mutex_);  // made when first needed
 };
 
 /// Larger data is read and written on helper threads.

@@ -15,11 +15,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/base/file.h"
 #include "runtime/base/result.h"
 
@@ -95,10 +95,11 @@ class TlsContext {
   std::optional<TlsServerOptions> server_;  // absent for a client
   TlsClientOptions client_;
 
-  mutable std::mutex mutex_;  // guards the following members
-  std::shared_ptr<const Loaded> loaded_;
-  std::vector<FileStamp> tried_, seen_;  // stamps at the last read; at the last check
-  bool stale_ = false;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Loaded> loaded_ SERIN_GUARDED_BY(mutex_);
+  std::vector<FileStamp> tried_ SERIN_GUARDED_BY(mutex_);  // stamps at the last read
+  std::vector<FileStamp> seen_ SERIN_GUARDED_BY(mutex_);   // and at the last check
+  bool stale_ SERIN_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace serin::net

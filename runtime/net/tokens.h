@@ -12,12 +12,12 @@
 #include <array>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/base/file.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
@@ -60,14 +60,14 @@ class Tokens {
   };
   explicit Tokens(Options options) : options_(std::move(options)) {}
   Result<std::vector<Entry>> read() const;
-  void read_again_if_changed();  // requires mutex_
+  void read_again_if_changed() SERIN_REQUIRES(mutex_);
 
   const Options options_;
   std::shared_ptr<metrics::Gauge> stale_;
-  std::mutex mutex_;
-  std::vector<Entry> entries_;  // guarded by mutex_, like what follows
-  FileStamp seen_;
-  std::chrono::steady_clock::time_point looked_;
+  Mutex mutex_;
+  std::vector<Entry> entries_ SERIN_GUARDED_BY(mutex_);
+  FileStamp seen_ SERIN_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point looked_ SERIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace serin::net

@@ -50,7 +50,7 @@ Mailbox::~Mailbox() { ::close(wake_); }
 
 void Mailbox::post(UniqueFunction<void()> work, bool wake) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     work_.push_back(std::move(work));
   }
   if (has_work_.exchange(true) || !wake) return;  // somebody has woken it already
@@ -61,7 +61,7 @@ void Mailbox::post(UniqueFunction<void()> work, bool wake) {
 void Mailbox::take(std::vector<UniqueFunction<void()>>& taken) {
   clear_for_reuse(taken);
   if (!has_work_.exchange(false)) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   taken.swap(work_);
 }
 
@@ -204,7 +204,7 @@ void Loop::aside(UniqueFunction<void()> work, UniqueFunction<void()> then) {
 /// False: there are no threads for it.
 bool Loops::give_aside(UniqueFunction<void()>& work) {
   constexpr size_t kLeast = 2;  // what takes long is not alone there
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   try {
     if (!aside_) aside_ = std::make_unique<ThreadPool>(static_cast<int>(std::max(loops_.size(), kLeast)));
   } catch (const std::system_error& none) {
@@ -248,7 +248,7 @@ void Loops::post_and_wait(size_t index, const std::function<void()>& work) { run
 
 void Loops::finish_aside() {
   std::unique_ptr<ThreadPool> last;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   last.swap(aside_);
 }
 

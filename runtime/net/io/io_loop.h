@@ -8,10 +8,10 @@
 #include <sys/epoll.h>
 
 #include <atomic>
-#include <mutex>
 #include <queue>
 #include <thread>
 
+#include "kernels/mutex.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/deadline.h"
 #include "runtime/net/loop.h"
@@ -51,8 +51,8 @@ class Mailbox {
 
  private:
   const int wake_;
-  std::mutex mutex_;  // guards work_
-  std::vector<UniqueFunction<void()>> work_;
+  Mutex mutex_;
+  std::vector<UniqueFunction<void()>> work_ SERIN_GUARDED_BY(mutex_);
   std::atomic<bool> has_work_{false};
 };
 

@@ -47,7 +47,7 @@ void Listener::connection_closed(PerLoop& here) {
   here.count.fetch_sub(1);
   if (connections_gauge) connections_gauge->add(-1);
   if (connections.fetch_sub(1) != 1) return;
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   closed.notify_all();
 }
 

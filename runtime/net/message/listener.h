@@ -5,13 +5,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_set>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/message/refusal.h"
 #include "runtime/net/server_options.h"
@@ -57,8 +56,8 @@ struct Listener {
 
   std::atomic<bool> draining{false};
   std::atomic<size_t> connections{0};
-  std::mutex mutex;  // with `closed`, to wait until there are no connections left
-  std::condition_variable closed;
+  Mutex mutex;
+  Condition closed SERIN_GUARDED_BY(mutex);  // there are no connections left
 };
 
 }  // namespace serin::net

@@ -128,6 +128,7 @@ Result<std::unique_ptr<Tokens>> Tokens::open(Options options, metrics::Registry&
   auto tokens = std::unique_ptr<Tokens>(new Tokens(std::move(options)));
   tokens->stale_ =
       metrics.gauge(tokens->options_.stale_metric, "1 while the file of tokens cannot be used and the tokens read before stay in force.");
+  const MutexLock lock(tokens->mutex_);
   tokens->seen_ = FileStamp::of(tokens->options_.path);  // before reading: what changes meanwhile is read again
   SERIN_TRY(tokens->entries_, tokens->read());
   return tokens;
@@ -150,7 +151,7 @@ void Tokens::read_again_if_changed() {
 
 std::optional<Tokens::Caller> Tokens::find(std::string_view token) {
   const Digest digest = sha256(token);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   read_again_if_changed();
   std::optional<Caller> found;
   for (const Entry& entry : entries_)
@@ -159,7 +160,7 @@ std::optional<Tokens::Caller> Tokens::find(std::string_view token) {
 }
 
 std::optional<Tokens::Caller> Tokens::find(const net::PeerCertificate& certificate) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   read_again_if_changed();
   for (const std::string& name : certificate.names) {
     const auto known = std::ranges::find(entries_, name, &Entry::certificate);

@@ -196,8 +196,8 @@ bool Server::drain(std::chrono::milliseconds deadline) {
       for (const auto& connection : all) connection->drain();
     });
   }
-  std::unique_lock lock(listener.mutex);
-  return listener.closed.wait_for(lock, deadline, [&listener] { return listener.connections.load() == 0; });
+  const MutexLock lock(listener.mutex);
+  return listener.closed.wait_for(listener.mutex, deadline, [&listener] { return listener.connections.load() == 0; });
 }
 
 Server::~Server() {

@@ -144,6 +144,7 @@ Result<std::shared_ptr<TlsContext>> TlsContext::for_client(TlsClientOptions opti
 }
 
 Result<std::shared_ptr<TlsContext>> TlsContext::open(std::shared_ptr<TlsContext> context) {
+  const MutexLock lock(context->mutex_);
   context->tried_ = context->seen_ = context->stamps();  // before reading: what changes meanwhile is read again
   SERIN_TRY(context->loaded_, context->load());
   return context;
@@ -197,7 +198,7 @@ std::vector<FileStamp> TlsContext::stamps() const {
 void TlsContext::refresh(bool at_once) {
   auto now = stamps();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool settled = at_once || now == seen_;
     seen_ = now;
     if (!settled || now == tried_) return;
@@ -208,13 +209,13 @@ void TlsContext::refresh(bool at_once) {
     log::info("TLS: {} was read again", name());
   else
     log::error("TLS: {}; the files read before stay in force", loaded.error().message);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stale_ = !loaded;
   if (loaded) loaded_ = *std::move(loaded);
 }
 
 bool TlsContext::stale() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return stale_;
 }
 
@@ -226,7 +227,7 @@ const std::string& TlsContext::name() const {
 }
 
 std::shared_ptr<const TlsContext::Loaded> TlsContext::loaded() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return loaded_;
 }
 

@@ -32,7 +32,7 @@ TlsWatch::TlsWatch(std::vector<std::shared_ptr<TlsContext>> contexts, metrics::R
 TlsWatch::~TlsWatch() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
     wake_.notify_one();
   }
@@ -40,20 +40,19 @@ TlsWatch::~TlsWatch() {
 }
 
 void TlsWatch::refresh() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   at_once_ = true;
   wake_.notify_one();
 }
 
 void TlsWatch::run() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!ending_) {
-    wake_.wait_for(lock, kInterval, [this] { return ending_ || at_once_; });
+    wake_.wait_for(mutex_, kInterval, [this]() SERIN_REQUIRES(mutex_) { return ending_ || at_once_; });
     const bool at_once = std::exchange(at_once_, false);
     if (ending_) return;
-    lock.unlock();
+    const MutexUnlock unlocked(mutex_);
     look(at_once);
-    lock.lock();
   }
 }
 

@@ -4,12 +4,11 @@
 //   watch.refresh();                                          // now: SIGHUP
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/tls.h"
 
@@ -31,9 +30,10 @@ class TlsWatch {
   void look(bool at_once);
 
   std::vector<Watched> watched_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ending_ = false, at_once_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  Condition wake_;
+  bool ending_ SERIN_GUARDED_BY(mutex_) = false;
+  bool at_once_ SERIN_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
