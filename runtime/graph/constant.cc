@@ -91,7 +91,7 @@ ConstantPtr in_memory(ConstantPtr constant) {
 }
 
 std::shared_ptr<const std::byte> RecipeBytes::make() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (first_) {
     made_ = first_;
     return std::move(first_);
@@ -104,7 +104,7 @@ std::shared_ptr<const std::byte> RecipeBytes::make() const {
 }
 
 std::shared_ptr<const std::byte> RecipeBytes::if_made() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return first_ ? first_ : made_.lock();
 }
 

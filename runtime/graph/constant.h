@@ -14,13 +14,13 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "kernels/tensor.h"
 #include "runtime/base/result.h"
 
@@ -53,9 +53,9 @@ class RecipeBytes {
  private:
   const size_t bytes_;
   const Recipe recipe_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<const std::byte> first_;  // guarded by mutex_
-  mutable std::weak_ptr<const std::byte> made_;     // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const std::byte> first_ SERIN_GUARDED_BY(mutex_);
+  mutable std::weak_ptr<const std::byte> made_ SERIN_GUARDED_BY(mutex_);
 };
 
 /// Elements of a constant, which stay in memory with it. Store this object, not a std::span of it.

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <condition_variable>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "kernels/cuda/nvml.h"
+#include "kernels/mutex.h"
 #include "runtime/base/log.h"
 
 namespace serin::engine {
@@ -47,6 +47,7 @@ class GpuMetrics {
     const auto told = [&](const Family& family) {
       return family.of_slices || !Nvml::is_slice(device.id) ? nvml_->read(handle, family.quantity) : std::nullopt;
     };
+    const MutexLock lock(mutex_);
     for (const Family& family : kFamilies)
       if (told(family)) series_.push_back({handle, family.quantity, registry.gauge(family.name, family.help, labels)});
     if (const std::optional<double> joules = told(kEnergy))
@@ -54,10 +55,13 @@ class GpuMetrics {
   }
 
   void start() {
-    read_all();
+    {
+      const MutexLock lock(mutex_);
+      read_all();
+    }
     thread_ = std::jthread([this](const std::stop_token& stop) {
-      std::unique_lock lock(mutex_);
-      while (!wake_.wait_for(lock, stop, std::chrono::seconds(1), [&stop] { return stop.stop_requested(); })) read_all();
+      const MutexLock lock(mutex_);
+      while (!wake_.wait_for(mutex_, stop, std::chrono::seconds(1), [&stop] { return stop.stop_requested(); })) read_all();
     });
   }
 
@@ -73,7 +77,7 @@ class GpuMetrics {
     std::shared_ptr<metrics::Counter> consumed;
   };
 
-  void read_all() {
+  void read_all() SERIN_REQUIRES(mutex_) {
     for (const Series& each : series_)
       each.gauge->set(nvml_->read(each.device, each.quantity).value_or(std::numeric_limits<double>::quiet_NaN()));
     for (Meter& each : meters_) {
@@ -84,10 +88,10 @@ class GpuMetrics {
   }
 
   const std::shared_ptr<Nvml> nvml_;
-  std::vector<Series> series_;
-  std::vector<Meter> meters_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any wake_;
+  std::vector<Series> series_ SERIN_GUARDED_BY(mutex_);
+  std::vector<Meter> meters_ SERIN_GUARDED_BY(mutex_);
   std::jthread thread_;  // last: it ends first
 };
 

@@ -59,12 +59,12 @@ graph::ConstantPtr make(const graph::Constant& constant, DType dtype, const std:
 graph::ConstantPtr ConstantForms::get(const graph::ConstantPtr& constant, DType dtype, const std::vector<int64_t>& axes) {
   const Key key{constant->id, dtype, axes};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = forms_.find(key); found != forms_.end()) return found->second.form;
     std::erase_if(forms_, [](const auto& entry) { return entry.second.of.expired(); });
   }
   graph::ConstantPtr made = make(*constant, dtype, axes);  // a small one is converted now, so outside the lock
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return forms_.try_emplace(key, Form{constant, std::move(made)}).first->second.form;
 }
 

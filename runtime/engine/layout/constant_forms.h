@@ -8,9 +8,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/graph/constant.h"
 
 namespace serin::engine {
@@ -34,8 +34,8 @@ class ConstantForms {
     graph::ConstantPtr form;
   };
 
-  std::mutex mutex_;
-  std::map<Key, Form> forms_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<Key, Form> forms_ SERIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace serin::engine

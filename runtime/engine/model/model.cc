@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <utility>
 
+#include "kernels/mutex.h"
 #include "runtime/engine/interpret/runnable.h"
 #include "runtime/engine/model/executor_state.h"
 #include "runtime/engine/model/model_state.h"
@@ -134,7 +134,7 @@ Status Model::try_smallest() {
     for (const std::string& symbol : state_->symbols) bindings[symbol] = symbol == state_->batchable.symbol ? 1 : size;
     auto plan = Plan::make(state_->graph, bindings, context);
     if (plan) {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       if (kept) state_->cache.insert(bindings, std::move(*plan));
       return {};
     }
@@ -164,11 +164,11 @@ Result<std::shared_ptr<const Plan>> Model::plan_for(const graph::Bindings& bindi
   if (!planned()) return Error{Code::kUnsupported, "the model has no plan of its own: " + state_->why_interpreted};
   SERIN_CHECK(check_bindings(bindings));
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (auto plan = state_->cache.find(bindings)) return plan;
   }
   SERIN_TRY(auto made, Plan::make(state_->graph, bindings, state_->plan_context()));  // outside the lock: it may take a while
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->cache.insert(bindings, std::move(made));
 }
 
@@ -194,7 +194,7 @@ std::vector<std::string> Model::symbols() const { return state_->symbols; }
 size_t Model::weight_bytes() const { return constant_bytes(state_->graph) + state_->weights.bytes(); }
 
 Model::CacheCounters Model::plan_cache() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->cache.counters();
 }
 

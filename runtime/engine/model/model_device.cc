@@ -32,7 +32,7 @@ Status Model::State::check_room(const DeviceArena::Size& size, size_t count) con
 
 Result<std::vector<std::shared_ptr<DeviceArena>>> Model::State::make_device_arenas(const DeviceArena::Size& size, size_t count) try {
   kernels::Device& device = *options.device->device();
-  const std::lock_guard lock(device_mutex);
+  const MutexLock lock(device_mutex);
   SERIN_CHECK(check_device());
   SERIN_CHECK(check_room(size, count));
   if (kernels::Fault fault = device_weights->upload())

@@ -81,7 +81,7 @@ const std::string& Model::why_interpreted() const { return state_->why_interpret
 std::string Model::describe_stages() const { return planned() ? "" : engine::describe_stages(*state_->block, state_->plan_context()); }
 
 std::string Model::describe_last_run() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   return state_->idle_interpreters.empty() ? "" : state_->idle_interpreters.back()->describe_last_run();
 }
 
@@ -105,7 +105,7 @@ Result<std::vector<Value>> Model::run_planned(std::span<const Value> inputs) {
   SERIN_TRY(const graph::Bindings bindings, bindings_for(state_->inputs, views));
   std::unique_ptr<Executor> planned;
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     auto& idle = state_->idle_executors;
     const auto found = std::ranges::find(idle, bindings, &State::IdleExecutor::bindings);
     if (found != idle.end()) {
@@ -125,7 +125,7 @@ Result<std::vector<Value>> Model::run_planned(std::span<const Value> inputs) {
   }
   const Status ran = planned->run(views, outputs);
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     auto& idle = state_->idle_executors;
     idle.push_back({bindings, std::move(planned)});
     if (idle.size() > kMostIdle) idle.erase(idle.begin());
@@ -142,7 +142,7 @@ Result<std::vector<Value>> Model::run_planned(std::span<const Value> inputs) {
 Result<std::vector<Value>> Model::run_interpreted(std::span<const Value> inputs, const std::atomic<bool>* cancelled) {
   std::unique_ptr<Interpreter> interpreter;
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     auto& idle = state_->idle_interpreters;
     if (!idle.empty()) {
       interpreter = std::move(idle.back());
@@ -152,7 +152,7 @@ Result<std::vector<Value>> Model::run_interpreted(std::span<const Value> inputs,
   if (!interpreter) interpreter = std::make_unique<Interpreter>(state_->block, state_->plan_context());
   auto results = run_guarded(*interpreter, inputs, cancelled);
   if (!results) return Error{Code::kTooLarge, "there is not enough memory for the sizes of this request"};
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   if (state_->idle_interpreters.size() < kMostIdle) state_->idle_interpreters.push_back(std::move(interpreter));
   return *std::move(results);
 }

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/device_weights.h"
+#include "kernels/mutex.h"
 #include "runtime/engine/device/device_arena.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/interpret/interpreter.h"
@@ -45,22 +45,21 @@ struct Model::State {
   std::optional<kernels::DeviceWeights> device_weights;
   const std::shared_ptr<DeviceArenaBytes> device_arena_bytes = std::make_shared<DeviceArenaBytes>();
 
-  std::mutex device_mutex;  // held from the check for room to the allocation, so that checks do not overlap
+  Mutex device_mutex;  // held from the check for room to the allocation, so that checks do not overlap
 
-  // Guarded by mutex.
-  std::mutex mutex;
-  PlanCache cache;
-  std::vector<std::unique_ptr<Interpreter>> idle_interpreters;  // the last element is the one that ran last
+  Mutex mutex;
+  PlanCache cache SERIN_GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<Interpreter>> idle_interpreters SERIN_GUARDED_BY(mutex);  // the last element is the one that ran last
   struct IdleExecutor {
     graph::Bindings bindings;
     std::unique_ptr<Executor> executor;
   };
-  std::vector<IdleExecutor> idle_executors;
+  std::vector<IdleExecutor> idle_executors SERIN_GUARDED_BY(mutex);
 
   /// Uploads the missing weights and makes `count` arenas, if there is room for both.
   Result<std::vector<std::shared_ptr<DeviceArena>>> make_device_arenas(const DeviceArena::Size& size, size_t count);
   Status check_device() const;
-  Status check_room(const DeviceArena::Size& size, size_t count) const;
+  Status check_room(const DeviceArena::Size& size, size_t count) const SERIN_REQUIRES(device_mutex);
 
   Plan::Context plan_context() { return plan_context(weights, /*trial=*/false); }
   Plan::Context plan_context(kernels::PackedWeights& packed, bool trial) {
