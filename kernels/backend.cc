@@ -35,7 +35,7 @@ std::shared_ptr<const PackedWeights::Buffer> PackedWeights::get(uint64_t id, std
                                                                 const std::function<void(std::byte*)>& pack) {
   if (id == 0) {
     auto buffer = make(bytes, pack);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(private_, [](const auto& weak) { return weak.expired(); });
     private_.push_back(buffer);
     return buffer;
@@ -43,23 +43,21 @@ std::shared_ptr<const PackedWeights::Buffer> PackedWeights::get(uint64_t id, std
 
   // Two instances that load at once must not both hold a copy of every weight, even for a moment.
   const Key key(id, layout);
-  std::unique_lock lock(mutex_);
-  packed_.wait(lock, [&] { return !in_work_.contains(key); });
+  const MutexLock lock(mutex_);
+  packed_.wait(mutex_, [&]() SERIN_REQUIRES(mutex_) { return !in_work_.contains(key); });
   if (const auto found = shared_.find(key); found != shared_.end()) {
     if (auto held = found->second.lock()) return held;
   }
   in_work_.insert(key);
-  lock.unlock();
   std::shared_ptr<const Buffer> buffer;
   try {
+    const MutexUnlock unlocked(mutex_);
     buffer = make(bytes, pack);
   } catch (...) {  // no memory: the next one may have more luck
-    lock.lock();
     in_work_.erase(key);
     packed_.notify_all();
     throw;
   }
-  lock.lock();
   in_work_.erase(key);
   std::erase_if(shared_,
                 [](const auto& entry) { return entry.second.expired(); });  // a plan that is gone may have had constants of its own
@@ -69,7 +67,7 @@ std::shared_ptr<const PackedWeights::Buffer> PackedWeights::get(uint64_t id, std
 }
 
 size_t PackedWeights::bytes() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t total = 0;
   for (const auto& [key, weak] : shared_) {
     if (const auto buffer = weak.lock()) total += buffer->bytes;

@@ -7,11 +7,9 @@
 // The engine knows Backend, Kernel and OpDesc; nothing in runtime/ knows which backend it uses.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "kernels/constant_data.h"
+#include "kernels/mutex.h"
 #include "kernels/op.h"
 #include "kernels/tensor.h"
 
@@ -116,11 +115,11 @@ class PackedWeights {
 
  private:
   using Key = std::pair<uint64_t, std::string>;
-  mutable std::mutex mutex_;
-  std::condition_variable packed_;
-  std::set<Key> in_work_;                              // guarded by mutex_
-  std::map<Key, std::weak_ptr<const Buffer>> shared_;  // guarded by mutex_
-  std::vector<std::weak_ptr<const Buffer>> private_;   // guarded by mutex_
+  mutable Mutex mutex_;
+  Condition packed_;
+  std::set<Key> in_work_ SERIN_GUARDED_BY(mutex_);
+  std::map<Key, std::weak_ptr<const Buffer>> shared_ SERIN_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<const Buffer>> private_ SERIN_GUARDED_BY(mutex_);
 };
 
 struct PrepareContext {

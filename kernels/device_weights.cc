@@ -46,12 +46,12 @@ std::shared_ptr<const PackedWeights::Buffer> DeviceWeights::ask_for(size_t bytes
 
 std::shared_ptr<const PackedWeights::Buffer> DeviceWeights::make(size_t bytes, const std::function<void(std::byte*)>& pack) {
   auto packed = PackedWeights::make(bytes, pack);  // what it reads is there now and not later
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ask_for(bytes, [packed = std::move(packed)](std::byte* to) { std::memcpy(to, packed->data, packed->bytes); });
 }
 
 std::shared_ptr<const PackedWeights::Buffer> DeviceWeights::get_plain(uint64_t id, size_t bytes, Fill fill) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (id == 0) return ask_for(bytes, std::move(fill));
   if (auto held = plain_[id].lock()) return held;
   auto buffer = ask_for(bytes, std::move(fill));
@@ -60,7 +60,7 @@ std::shared_ptr<const PackedWeights::Buffer> DeviceWeights::get_plain(uint64_t i
 }
 
 size_t DeviceWeights::wanted() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::accumulate(missing_.begin(), missing_.end(), size_t{0}, [](size_t sum, const Missing& each) {
     const auto buffer = each.buffer.lock();
     return sum + (buffer ? aligned(buffer->bytes) : 0);
@@ -73,7 +73,7 @@ Fault DeviceWeights::upload() {
     const Fill& fill;
     size_t offset;
   };
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Upload> uploads;
   size_t bytes = 0, largest = 0;
   for (const Missing& each : missing_) {

@@ -9,10 +9,10 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <vector>
 
 #include "kernels/device.h"
+#include "kernels/mutex.h"
 
 namespace serin::kernels {
 
@@ -43,13 +43,13 @@ class DeviceWeights final : public PackedWeights {
     std::weak_ptr<Buffer> buffer;  // expired: no longer needed
     Fill fill;
   };
-  std::shared_ptr<const Buffer> ask_for(size_t bytes, Fill fill);  // requires mutex_
+  std::shared_ptr<const Buffer> ask_for(size_t bytes, Fill fill) SERIN_REQUIRES(mutex_);
 
   Device& device_;
   const std::shared_ptr<std::atomic<size_t>> allocated_ = std::make_shared<std::atomic<size_t>>(0);  // blocks may outlive this object
-  mutable std::mutex mutex_;
-  std::vector<Missing> missing_;                           // guarded by mutex_
-  std::map<uint64_t, std::weak_ptr<const Buffer>> plain_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<Missing> missing_ SERIN_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::weak_ptr<const Buffer>> plain_ SERIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace serin::kernels

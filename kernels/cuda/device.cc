@@ -10,11 +10,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
 #include "kernels/cuda/fault.h"
+#include "kernels/mutex.h"
 
 namespace serin::kernels::cuda {
 
@@ -96,13 +96,13 @@ class CudaDevice final : public Device {
   }
 
   Fault lost() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return lost_;
   }
 
   bool hangs(std::chrono::milliseconds limit) override {
     const auto before = Clock::now() - limit;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool found = std::ranges::any_of(queues_, [before](const CudaQueue* queue) {
       const Clock::time_point since = queue->waits_since();
       return since != Clock::time_point() && since < before;
@@ -113,11 +113,11 @@ class CudaDevice final : public Device {
   }
 
   void add(const CudaQueue& queue) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     queues_.push_back(&queue);
   }
   void remove(const CudaQueue& queue) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase(queues_, &queue);
   }
 
@@ -129,7 +129,7 @@ class CudaDevice final : public Device {
     return select() && cudaMemGetInfo(&free, &total) == cudaSuccess ? fault_of(error) : lose(error);
   }
   Fault lose(cudaError_t error) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!lost_) lost_ = fault_of(error);
     return lost_;
   }
@@ -143,9 +143,9 @@ class CudaDevice final : public Device {
   const int index_;
   const Info info_;
   std::atomic<bool> hangs_ = false;
-  mutable std::mutex mutex_;
-  Fault lost_;  // guarded by mutex_, as what follows
-  std::vector<const CudaQueue*> queues_;
+  mutable Mutex mutex_;
+  Fault lost_ SERIN_GUARDED_BY(mutex_);
+  std::vector<const CudaQueue*> queues_ SERIN_GUARDED_BY(mutex_);
 };
 
 CudaQueue::CudaQueue(CudaDevice& device, cudaStream_t stream) : device_(device), stream_(stream) { device_.add(*this); }

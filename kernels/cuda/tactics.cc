@@ -82,17 +82,13 @@ void Tactics::keep(const std::string& key, const Choice& choice) {
 }
 
 int Tactics::known(const std::string& key, int count) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = choices_.find(key);
   return found != choices_.end() && found->second.way < count ? found->second.way : -1;
 }
 
-int Tactics::choose(const std::string& key, int count, const std::function<std::optional<double>(int)>& measure,
-                    const SearchLimits& limits) {
+Tactics::Choice Tactics::fastest(int count, const std::function<std::optional<double>(int)>& measure, const SearchLimits& limits) const {
   using Clock = std::chrono::steady_clock;
-  if (const int way = known(key, count); way >= 0) return way;
-  const std::lock_guard measuring(measuring_);
-  if (const int way = known(key, count); way >= 0) return way;  // another thread measured it while this one waited
   auto begin = Clock::now();
   Choice best;
   int tried = 0, in_vain = 0;
@@ -105,8 +101,17 @@ int Tactics::choose(const std::string& key, int count, const std::function<std::
     in_vain = faster ? 0 : in_vain + 1;
     if (faster) best = {way, *milliseconds};
   }
+  return best;
+}
+
+int Tactics::choose(const std::string& key, int count, const std::function<std::optional<double>(int)>& measure,
+                    const SearchLimits& limits) {
+  if (const int way = known(key, count); way >= 0) return way;
+  const MutexLock measuring(measuring_);
+  if (const int way = known(key, count); way >= 0) return way;  // another thread measured it while this one waited
+  const Choice best = fastest(count, measure, limits);
   if (best.way < 0) return -1;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   choices_[key] = best;
   ++measured_;
   keep(key, best);
@@ -114,12 +119,12 @@ int Tactics::choose(const std::string& key, int count, const std::function<std::
 }
 
 void Tactics::forget(const std::string& key) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   choices_.erase(key);
 }
 
 size_t Tactics::measured() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return measured_;
 }
 

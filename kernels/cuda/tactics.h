@@ -12,9 +12,10 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
+
+#include "kernels/mutex.h"
 
 namespace serin::kernels::cuda {
 
@@ -51,19 +52,21 @@ class Tactics {
     double milliseconds = 0;
   };
   int known(const std::string& key, int count) const;
-  void load();
-  void keep(const std::string& key, const Choice& choice);
-  bool open_file();
+  Choice fastest(int count, const std::function<std::optional<double>(int)>& measure, const SearchLimits& limits) const
+      SERIN_REQUIRES(measuring_);
+  void load() SERIN_REQUIRES(mutex_);
+  void keep(const std::string& key, const Choice& choice) SERIN_REQUIRES(mutex_);
+  bool open_file() SERIN_REQUIRES(mutex_);
 
   const std::string scope_, path_;
-  std::mutex measuring_;  ///< taken before all others, and held while a candidate is measured
-  mutable std::mutex mutex_;
-  std::map<std::string, Choice> choices_;  // this and what follows: guarded by mutex_
-  size_t measured_ = 0;
-  int file_ = -1;         ///< to append to; opened for the first line
-  bool usable_ = false;   ///< the file at the path is of this scope
-  bool torn_ = false;     ///< its last line is incomplete
-  bool keeping_ = false;  ///< false after the first failure to write
+  Mutex measuring_;  ///< taken before all others, and held while a candidate is measured
+  mutable Mutex mutex_;
+  std::map<std::string, Choice> choices_ SERIN_GUARDED_BY(mutex_);
+  size_t measured_ SERIN_GUARDED_BY(mutex_) = 0;
+  int file_ SERIN_GUARDED_BY(mutex_) = -1;         ///< to append to; opened for the first line
+  bool usable_ SERIN_GUARDED_BY(mutex_) = false;   ///< the file at the path is of this scope
+  bool torn_ SERIN_GUARDED_BY(mutex_) = false;     ///< its last line is incomplete
+  bool keeping_ SERIN_GUARDED_BY(mutex_) = false;  ///< false after the first failure to write
 };
 
 }  // namespace serin::kernels::cuda

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "kernels/mutex.h"
+
 namespace serin::kernels::onednn {
 
 namespace {
@@ -70,7 +72,7 @@ class ProgramKernel final : public Kernel {
 
   std::unique_ptr<Frame> borrow() const {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!frames_.empty()) {
         std::unique_ptr<Frame> frame = std::move(frames_.back());
         frames_.pop_back();
@@ -81,13 +83,13 @@ class ProgramKernel final : public Kernel {
   }
 
   void give_back(std::unique_ptr<Frame> frame) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     frames_.push_back(std::move(frame));
   }
 
   const Program::Parts parts_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Frame>> frames_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable std::vector<std::unique_ptr<Frame>> frames_ SERIN_GUARDED_BY(mutex_);
 };
 
 /// The exact layout as text: the key under which packed weights are shared. Empty where oneDNN does not tell (an opaque format).

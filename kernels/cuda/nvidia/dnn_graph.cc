@@ -5,11 +5,11 @@
 #include "kernels/cuda/nvidia/dnn_graph.h"
 
 #include <algorithm>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include "kernels/cuda/trial.h"
+#include "kernels/mutex.h"
 
 namespace serin::kernels::cuda {
 
@@ -20,12 +20,11 @@ class Dnn {
   Dnn(const Dnn&) = delete;
   Dnn& operator=(const Dnn&) = delete;
 
-  cudnnHandle_t handle() const { return handle_; }
-  std::mutex& mutex() { return mutex_; }
+  cudnnHandle_t handle() const SERIN_REQUIRES(mutex) { return handle_; }
+  Mutex mutex;
 
  private:
   const cudnnHandle_t handle_;
-  std::mutex mutex_;
 };
 
 namespace {
@@ -52,7 +51,7 @@ class DnnKernel final : public Kernel {
   Fault run(Stream& stream, std::span<const TensorView> in, std::span<TensorView> out) const override {
     Pointers pointers{{uid_of(kDnnOutput), out[0].data}};
     for (const int64_t input : graph_->inputs()) pointers[uid_of(input)] = in[static_cast<size_t>(input)].data;
-    const std::lock_guard lock(dnn_->mutex());
+    const MutexLock lock(dnn_->mutex);
     if (cudnnSetStream(dnn_->handle(), static_cast<cudaStream_t>(stream.queue)) != CUDNN_STATUS_SUCCESS)
       return "cuDNN: the stream is not accepted";
     const fe::error_t error = graph_->graph().execute_plan_at_index(dnn_->handle(), pointers, stream.scratch, plan_);
@@ -97,14 +96,14 @@ class DnnKernel final : public Kernel {
   };
 
   fe::error_t ask_for_plans() const {
-    const std::lock_guard lock(dnn_->mutex());
+    const MutexLock lock(dnn_->mutex);
     const fe::error_t error = graph_->ask_for_plans(dnn_->handle());
     return error.is_good() ? graph_->graph().check_support(dnn_->handle()) : error;
   }
 
   /// Runs go by this plan; false where it cannot be built.
   bool take(int64_t plan) {
-    const std::lock_guard lock(dnn_->mutex());
+    const MutexLock lock(dnn_->mutex);
     fe::graph::Graph& graph = graph_->graph();
     int64_t workspace = 0;
     if (!graph.build_plan_at_index(dnn_->handle(), plan).is_good() || !graph.get_workspace_size_plan_at_index(plan, workspace).is_good())
@@ -115,14 +114,15 @@ class DnnKernel final : public Kernel {
 
   /// Takes the library's lock, which choose() does not hold while it waits for its turn: others measure kernels that run through the library.
   std::optional<double> time(int64_t plan, Operands& operands) const {
-    const std::lock_guard lock(dnn_->mutex());
+    const MutexLock lock(dnn_->mutex);
     fe::graph::Graph& graph = graph_->graph();
     int64_t workspace = 0;
     if (!graph.build_plan_at_index(dnn_->handle(), plan).is_good() || !graph.get_workspace_size_plan_at_index(plan, workspace).is_good() ||
         workspace > kMaxWorkspace || cudnnSetStream(dnn_->handle(), operands.trial.stream()) != CUDNN_STATUS_SUCCESS)
       return std::nullopt;
+    const cudnnHandle_t handle = dnn_->handle();
     const auto milliseconds = operands.trial.time(static_cast<size_t>(std::max<int64_t>(workspace, 0)), [&](void* scratch) {
-      return graph.execute_plan_at_index(dnn_->handle(), operands.pointers, scratch, plan).is_good();
+      return graph.execute_plan_at_index(handle, operands.pointers, scratch, plan).is_good();
     });
     cudnnSetStream(dnn_->handle(), nullptr);  // the trial's stream goes with it
     return milliseconds;

@@ -101,7 +101,7 @@ RunTimeKernels::Loaded RunTimeKernels::make(const std::string& text) const {
 }
 
 std::vector<const void*> RunTimeKernels::load(const std::string& text, const std::vector<const char*>& names, std::string& why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto found = loaded_.find(text);
   if (found == loaded_.end()) found = loaded_.emplace(text, make(text)).first;
   const Loaded& loaded = found->second;

@@ -7,12 +7,12 @@
 #include <cuda_runtime.h>
 
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda/kept_files.h"
+#include "kernels/mutex.h"
 
 namespace serin::kernels::cuda {
 
@@ -50,8 +50,8 @@ class RunTimeKernels {
 
   const std::string architecture_;
   const KeptFiles files_;
-  std::mutex mutex_;
-  std::map<std::string, Loaded> loaded_;  ///< by text; guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Loaded> loaded_ SERIN_GUARDED_BY(mutex_);  ///< by text
 };
 
 }  // namespace serin::kernels::cuda
