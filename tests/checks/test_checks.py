@@ -70,7 +70,7 @@ def sample(tmp_path):
     return made
 
 
-@pytest.mark.parametrize("name", ["covered", "dashboard", "format", "headers", "layering", "lint", "prose", "python", "shell", "text"])
+@pytest.mark.parametrize("name", ["covered", "dashboard", "format", "headers", "layering", "lint", "locks", "prose", "python", "shell", "text"])
 def test_accepts_a_good_repository(sample, name):
     result = sample.check(name)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -104,6 +104,9 @@ REFUSED = [
     ("layering", "runtime/new/a.cc", '#include "runtime/base/result.h"\n', "not in the table"),
     ("lint", "kernels/op.cc", "int BadName() { return 1; }\n", "readability-identifier-naming"),
     ("lint", "kernels/op.cc", "bool f(double x) {\n  if (x > 1);\n  return true;\n}\n", "bugprone-suspicious-semicolon"),
+    ("locks", "kernels/op.cc", "#include <mutex>\n\nstatic std::mutex one;  // std::mutex\n", "kernels/op.cc:3: std::mutex: the classes of"),
+    ("locks", "runtime/base/a.h", "int f() {\n  const std::lock_guard lock(one);\n}\n", "runtime/base/a.h:2: std::lock_guard: the classes"),
+    ("locks", "router/a.cc", "struct A {\n  mutable Mutex mutex;\n  int a;  // SERIN_GUARDED_BY is missing\n};\n", "router/a.cc:2: mutex guards nothing"),
     ("prose", "runtime/README.md", "# A\n\n" + "word " * 14 + "\n" + "word " * 15 + "\n", "runtime/README.md:3: a sentence of 29 words"),
     ("prose", "runtime/README.md", "Short. " + "word " * 28 + "`a b` [a link](x.md) .\n", "a sentence of 30 words"),
     ("prose", "runtime/README.md", "- one\n- " + "word " * 29 + "\n", "runtime/README.md:2: a sentence of 29 words"),
@@ -256,6 +259,73 @@ def test_lint_looks_again_when_an_included_file_changes(sample):
     assert sample.check("lint").returncode == 0
     sample.write({"kernels/tensor.h": "#pragma once\n\nint BadName();\n"})
     assert "readability-identifier-naming" in sample.check("lint").stdout
+
+
+LEFT = """#include "kernels/op.h"
+
+#include "kernels/mutex.h"
+
+namespace serin {
+
+class Left {
+ public:
+  int take() {
+    BODY
+  }
+
+ private:
+  int one() SERIN_REQUIRES(mutex_) { return left_--; }
+
+  Mutex mutex_;
+  Condition changed_;
+  int left_ SERIN_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace serin
+
+int run() { return serin::Left().take(); }
+"""
+NEEDS_IT = "requires holding mutex 'mutex_'"
+
+
+@pytest.mark.parametrize("body, message", [
+    ("const MutexLock lock(mutex_); return one();", ""),
+    ("const MutexLock lock(mutex_); changed_.wait(mutex_, [this]() SERIN_REQUIRES(mutex_) { return left_ > 0; }); return left_--;", ""),
+    ("{ const MutexLock lock(mutex_); { const MutexUnlock unlocked(mutex_); } return left_--; }", ""),
+    ("return left_--;", NEEDS_IT),
+    ("return one();", NEEDS_IT),
+    ("const MutexLock lock(mutex_); const MutexUnlock unlocked(mutex_); return left_--;", NEEDS_IT),
+    ("const MutexLock lock(mutex_); changed_.wait(mutex_, [this] { return left_ > 0; }); return 1;", NEEDS_IT),
+    ("changed_.wait(mutex_); return 1;", NEEDS_IT),
+    ("const MutexLock lock(mutex_); const MutexLock again(mutex_); return 1;", "acquiring mutex 'mutex_' that is already held"),
+    ("mutex_.lock(); return 1;", "mutex 'mutex_' is still held at the end of function"),
+])
+def test_locks_refuses_what_the_analysis_finds(sample, body, message):
+    sample.write({"kernels/mutex.h": (CHECKS.parents[1] / "kernels/mutex.h").read_text(), "kernels/op.cc": LEFT.replace("BODY", body)})
+    result = sample.check("locks")
+    assert result.returncode == (1 if message else 0), result.stdout + result.stderr
+    assert message in result.stdout
+
+
+def test_locks_looks_at_sources_that_include_a_lock_and_again_when_it_changes(sample):
+    header, source = LEFT.replace('#include "kernels/op.h"', "#pragma once").replace("BODY", "return 0;").split("int run")
+    sample.write({
+        "kernels/mutex.h": (CHECKS.parents[1] / "kernels/mutex.h").read_text(),
+        "kernels/left.h": header,
+        "kernels/op.cc": '#include "kernels/op.h"\n\n#include "kernels/left.h"\n\nint run' + source,
+    })
+    assert sample.check("locks").returncode == 0
+    sample.write({"kernels/left.h": header.replace("return 0;", "return one();")})
+    assert NEEDS_IT in sample.check("locks").stdout
+
+
+def test_locks_leaves_unchanged_sources_alone_but_in_long_runs(sample):
+    sample.write({"kernels/mutex.h": (CHECKS.parents[1] / "kernels/mutex.h").read_text(), "kernels/op.cc": LEFT.replace("BODY", "return one();")})
+    sample.commit()
+    sample.write({"README.md": README + "More.\n"})
+    sample.commit()
+    assert sample.check("locks").returncode == 0
+    assert NEEDS_IT in sample.check("locks", long="1").stdout
 
 
 def test_dashboard_refuses_a_page_that_its_sources_do_not_build_to(sample):

@@ -29,6 +29,7 @@ OTHER_FOLDERS = {  # that Python parts look at, beside their own and the program
 }
 LOOKED_AT = {  # by checks; one that is not here looks at every file
     "format": CPP, "headers": (*CPP, ".txt", ".cmake"), "lint": (*CPP, ".txt", ".cmake", ".clang-tidy"), "layering": CPP,
+    "locks": (*CPP, ".txt", ".cmake"),
 }
 
 

@@ -16,7 +16,7 @@ TESTS = ROOT / "tests"
 CHECKS = TESTS / "checks"
 E2E = "e2e"  # one part with all folders below it
 NEED_NOTHING = {"checks", "driver"}  # test the scripts of these folders
-WAIT_FOR_THE_BUILD = {"headers", "lint"}  # need nothing of it, but would take its cores while nothing else can start
+WAIT_FOR_THE_BUILD = {"headers", "lint", "locks"}  # need nothing of it, but would take its cores while nothing else can start
 SANITIZED = {  # in long ones: what reads from outside, and what several threads share; not simulations, which would take hours
     "asan": ["base_test", "net_test", "protocol_test", "serving_test", "store_test", "proxy_test", "router_test", "serin"],
     "tsan": ["base_test", "net_test", "serving_test", "store_test", "proxy_test", "router_test", "serin"],
