@@ -130,7 +130,7 @@ Result<std::vector<Value>> Model::run_planned(std::span<const Value> inputs) {
     idle.push_back({bindings, std::move(planned)});
     if (idle.size() > kMostIdle) idle.erase(idle.begin());
   }
-  SERIN_CHECK(ran);
+  if (!ran) return ran.error();
   std::vector<Value> values;
   for (size_t i = 0; i < results.size(); ++i) {
     results[i].tensor->shape = outputs[i].shape;

@@ -131,9 +131,7 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     part->shadow = job_->shadow;
     part->loop = job_->loop;
     part->parent = job_;
-    part->done = [self = shared_from_this(), first, rows = part->rows](Answer answer) {
-      self->finish_part(first, rows, std::move(answer));
-    };
+    part->done = [self = shared_from_this(), first, rows = part->rows](const Answer& answer) { self->finish_part(first, rows, answer); };
     ++parts_under_way_;
     std::erase_if(parts_, [](const auto& known) { return known.expired(); });
     parts_.push_back(part);
