@@ -10,11 +10,11 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "runtime/base/result.h"
 #include "runtime/net/client_options.h"
 #include "runtime/net/http.h"
@@ -49,10 +49,10 @@ class Session {
   void keep(std::unique_ptr<Connection> connection);
 
   const ClientOptions options_;
-  mutable std::mutex mutex_;  // guards the following members
-  std::vector<std::unique_ptr<Connection>> kept_;
-  std::unordered_set<Connection*> active_;
-  bool stopped_ = false;
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Connection>> kept_ SERIN_GUARDED_BY(mutex_);
+  std::unordered_set<Connection*> active_ SERIN_GUARDED_BY(mutex_);
+  bool stopped_ SERIN_GUARDED_BY(mutex_) = false;
 };
 
 /// Sends one request and waits.

@@ -233,7 +233,7 @@ Session::Session(ClientOptions options) : options_(std::move(options)) {}
 Session::~Session() = default;
 
 std::unique_ptr<Session::Connection> Session::take(const Origin& origin) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (size_t i = kept_.size(); i-- > 0;) {  // the newest first
     if (kept_[i]->origin != origin) continue;
     auto known = std::move(kept_[i]);
@@ -246,7 +246,7 @@ std::unique_ptr<Session::Connection> Session::take(const Origin& origin) {
 void Session::keep(std::unique_ptr<Connection> connection) {
   connection->reused = true;
   connection->kept_since = Clock::now();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (kept_.size() == options_.kept_per_origin) kept_.erase(kept_.begin());
   kept_.push_back(std::move(connection));
 }
@@ -256,7 +256,7 @@ Status Session::run_once(Exchange& exchange, bool fresh) {
   if (!connection) connection = std::make_unique<Connection>(exchange.origin);
   const Error stopping{Code::kCancelled, "the client is shutting down"};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_) return Status(stopping);
     connection->loop.restart();
     active_.insert(connection.get());
@@ -265,14 +265,14 @@ Status Session::run_once(Exchange& exchange, bool fresh) {
   exchange.reused = connection->reused;
   if (exchange.reused || exchange.resolve()) {
     exchange.result = stopping;
-    if (const std::lock_guard lock(mutex_); !stopped_) connection->loop.restart();
+    if (const MutexLock held(mutex_); !stopped_) connection->loop.restart();
     asio::co_spawn(connection->loop, exchange.converse(), [](const std::exception_ptr& thrown) {
       if (thrown) std::rethrow_exception(thrown);
     });
     connection->loop.run();
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     active_.erase(connection.get());
     if (stopped_ && !exchange.result) exchange.result = stopping;
   }
@@ -313,12 +313,12 @@ Status Session::receive(const Origin& origin, const Outgoing& request, std::chro
 }
 
 size_t Session::open_connections() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return kept_.size() + active_.size();
 }
 
 void Session::stop() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   stopped_ = true;
   for (Connection* connection : active_) connection->loop.stop();
 }
