@@ -271,11 +271,11 @@ Response Responder::blank() { return state_ ? std::exchange(state_->answer, {}) 
 void Responder::send(Response response) {
   if (!state_ || state_->sent) return;
   state_->sent = true;
+  if (state_->cancelled.load()) return;  // the server and its io threads may have ended
   if (state_->loop->is_here()) {
     if (const auto request = state_->request.lock()) request->answer(*state_, std::move(response));
     return;
   }
-  if (state_->cancelled.load()) return;
   state_->loop->post([state = state_, response = std::move(response)]() mutable {
     if (const auto request = state->request.lock()) request->answer(*state, std::move(response));
   });
