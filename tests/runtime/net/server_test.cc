@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <future>
+
 #include "tests/runtime/net/test_server.h"
 
 namespace serin::net {
@@ -412,6 +414,40 @@ TEST(Successor, TakesNoSocketThatDoesNotListen) {
   const auto server = Server::start(loops, {.listening = ::socket(AF_INET, SOCK_STREAM, 0)}, [](const Request&, const Responder&) {});
   ASSERT_FALSE(server);
   EXPECT_THAT(server.error().message, HasSubstr("does not listen"));
+}
+
+/// Writes more of a chunked answer than the socket takes, and its end in a later turn.
+struct EndsLater final : RequestHandler {
+  EndsLater(ServerStream& to, std::promise<void>& written) : stream(to), done(written) {}
+  void on_request(Head&) override {}
+  std::span<char> body_room(std::optional<uint64_t>) override { return {}; }
+  void body_filled(size_t) override {}
+  void on_writable() override {}
+  void on_gone() override {}
+  void on_progress(bool) override {
+    stream.begin_answer({.headers = Headers()});
+    EXPECT_EQ(stream.write(body, /*last=*/false), body.size());
+    stream.loop().post([this] {
+      EXPECT_EQ(stream.write("", /*last=*/true), 0u);
+      done.set_value();
+    });
+  }
+  const std::string body = std::string(size_t{32} << 20, 'x');
+  ServerStream& stream;
+  std::promise<void>& done;
+};
+
+TEST(Streaming, TheEndOfAnAnswerIsTakenWhileItsBodyWaits) {
+  Loops loops(1);
+  std::promise<void> written;
+  const auto server =
+      Server::start_streaming(loops, {}, [&](ServerStream& stream) { return std::make_shared<EndsLater>(stream, written); });
+  RawSocket client = RawSocket::connect((*server)->port());
+  client.send("GET / HTTP/1.1\r\n" + std::string(kClose));
+  written.get_future().wait();
+  const std::string answer = client.receive_all();
+  EXPECT_GT(answer.size(), size_t{32} << 20);
+  EXPECT_TRUE(answer.ends_with("\r\n0\r\n\r\n"));
 }
 
 TEST(BadInput, EachIsCounted) {
