@@ -88,8 +88,8 @@ class Loop {
   ~Loop();
 
   Loops& loops_;
-  const std::shared_ptr<Mailbox> mailbox_;
   const std::unique_ptr<DeadlineWheel> deadlines_;
+  const std::shared_ptr<Mailbox> mailbox_;  // ends before them: work in it may hold deadlines
   std::chrono::steady_clock::time_point now_ = std::chrono::steady_clock::now();
   std::atomic<std::thread::id> thread_{};
 

@@ -87,14 +87,14 @@ void Connector::fail(Code code, std::string_view what) { end(Socket(), {code, st
 
 void Connector::end(Socket socket, const Error& why_not) {
   const auto callback = std::exchange(callback_, nullptr);
-  alarm_.clear();
+  alarm_.leave();
   loop_.retire(shared_from_this());
   callback(std::move(socket), why_not);
 }
 
 void Connector::cancel() {
   if (!std::exchange(callback_, nullptr)) return;
-  alarm_.clear();
+  alarm_.leave();  // the thread that resolves the name may be the last to know this
   socket_.close();
   loop_.retire(shared_from_this());
 }

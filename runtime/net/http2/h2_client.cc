@@ -225,7 +225,7 @@ void H2ClientStream::lose(Code code, std::string_view what) {
   if (!handler_) return;
   closed_ = true;
   const std::string_view when = !connection_.stood() ? "" : head_done_ ? " in the middle of the answer" : " before an answer";
-  fail(code, std::string(what).append(when), connection_.may_have_closed_before(began_));
+  fail(code, std::string(what).append(when), !answered_ && connection_.may_have_closed_before(began_));
 }
 
 void H2ClientStream::fail(Code code, std::string_view what, bool stale) {

@@ -71,7 +71,7 @@ void Mailbox::wake_read() {
 }
 
 Loop::Loop(Loops& all, size_t index)
-    : loops_(all), mailbox_(std::make_shared<Mailbox>()), deadlines_(std::make_unique<DeadlineWheel>()), index_(index) {}
+    : loops_(all), deadlines_(std::make_unique<DeadlineWheel>()), mailbox_(std::make_shared<Mailbox>()), index_(index) {}
 Loop::~Loop() = default;
 
 Loop* Loop::here() const { return loops_.here(); }
@@ -86,7 +86,11 @@ IoLoop::IoLoop(Loops& all, size_t index) : Loop(all, index), epoll_(checked(::ep
   checked(::epoll_ctl(epoll_, EPOLL_CTL_ADD, mailbox_->descriptor(), &event), "epoll_ctl");
 }
 
-IoLoop::~IoLoop() { ::close(epoll_); }
+IoLoop::~IoLoop() {
+  while (mailbox_->waiting()) mailbox_->take(posted_);  // what came too late may hold deadlines and buffers of this loop
+  posted_.clear();
+  ::close(epoll_);
+}
 
 bool IoLoop::watch(int descriptor, Watcher& watcher) {
   epoll_event event{.events = kEvents, .data = {.ptr = &watcher}};
