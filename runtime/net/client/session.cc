@@ -224,7 +224,8 @@ asio::awaitable<Status> Session::Exchange::request_and_answer(Stream& stream) {
       if (failed && failed != http::error::need_buffer) co_return broken(failed, begun);
       if (const size_t bytes = connection->room.size() - part.size; bytes > 0) use(response.status, {connection->room.data(), bytes});
     }
-    kept = !unsent && parser.keep_alive() && connection->received.size() == 0;
+    const bool more = connection->received.size() > 0 || (connection->secure && SSL_pending(connection->secure->native_handle()) > 0);
+    kept = !unsent && parser.keep_alive() && !more;
     co_return Status();
   }
 }
@@ -247,6 +248,7 @@ void Session::keep(std::unique_ptr<Connection> connection) {
   connection->reused = true;
   connection->kept_since = Clock::now();
   const MutexLock lock(mutex_);
+  if (options_.kept_per_origin == 0) return;
   if (kept_.size() == options_.kept_per_origin) kept_.erase(kept_.begin());
   kept_.push_back(std::move(connection));
 }
@@ -255,6 +257,15 @@ Status Session::run_once(Exchange& exchange, bool fresh) {
   auto connection = fresh ? nullptr : take(exchange.origin);
   if (!connection) connection = std::make_unique<Connection>(exchange.origin);
   const Error stopping{Code::kCancelled, "the client is shutting down"};
+  struct Active {  // for as long as stop() may end it, whatever is thrown
+    Session& session;
+    Connection* connection;
+    ~Active() { end(); }
+    void end() {
+      const MutexLock lock(session.mutex_);
+      session.active_.erase(std::exchange(connection, nullptr));
+    }
+  } active{*this, connection.get()};
   {
     const MutexLock lock(mutex_);
     if (stopped_) return Status(stopping);
@@ -271,15 +282,12 @@ Status Session::run_once(Exchange& exchange, bool fresh) {
     });
     connection->loop.run();
   }
-  {
-    const MutexLock lock(mutex_);
-    active_.erase(connection.get());
-    if (stopped_ && !exchange.result) exchange.result = stopping;
-  }
+  active.end();  // before another thread can take the connection
+  if (const MutexLock lock(mutex_); stopped_ && !exchange.result) exchange.result = stopping;
   if (exchange.kept) {
     keep(std::move(connection));
   } else if (exchange.resolving) {
-    std::thread([waits = std::move(connection)] {}).detach();  // its end waits for getaddrinfo()
+    std::thread([waits = std::move(connection)] {}).detach();  // its end waits for getaddrinfo(); without a thread, here
   }
   return exchange.result;
 }
@@ -293,7 +301,7 @@ Status Session::run(Exchange& exchange) {
     if (stale) done = run_once(exchange, /*fresh=*/true);
     if (!done) return Error{done.error().code, fmt::format("{}: {}", authority(exchange.origin), done.error().message)};
     return done;
-  } catch (const boost::system::system_error& lack) {  // no descriptors for a loop
+  } catch (const std::exception& lack) {  // of descriptors for a loop, of threads for getaddrinfo(), of memory
     return Error{Code::kOverloaded, fmt::format("{}: {}", authority(exchange.origin), lack.what())};
   }
 }
