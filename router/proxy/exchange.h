@@ -1,4 +1,4 @@
-// exchange.h: The requests of one client connection in the router, one after the other, on one io thread.
+// exchange.h: The requests of one HTTP/1.1 connection, or of one HTTP/2 stream, in the router, one after the other, on one io thread.
 //
 //   drawn -> attempt on an arm -> answer good ----------------------------> client
 //                              -> failed or refused on the canary -> shield: attempt on stable -> client
