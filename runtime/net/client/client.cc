@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "runtime/net/client/client_errors.h"
 #include "runtime/net/io/io_loop.h"
 #include "runtime/net/message/message_writer.h"
 #include "runtime/net/message/whole_body.h"
@@ -15,8 +16,6 @@ namespace serin::net {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 365);  // so that sums of times do not overflow
 
 }  // namespace
 
@@ -118,12 +117,12 @@ Call Client::send(const Origin& origin, Outgoing request, std::chrono::nanosecon
   call->origin = origin;
   call->request = std::move(request);
   call->callback = std::move(callback);
-  call->deadline = Clock::now() + std::min(timeout, kLongest);
+  call->deadline = Clock::now() + std::min(timeout, kLongestCall);
   state_->calls.insert(call);
   if (valid_request_line(call->request.method, call->request.target)) {
     call->start(/*fresh=*/false);
   } else {
-    state_->loop.post([call] { call->end(Error{Code::kInvalidArgument, "the method or target of a request is not what HTTP allows"}); });
+    state_->loop.post([call] { call->end(Error{Code::kInvalidArgument, std::string(kBadRequestLine)}); });
   }
   return Call(std::move(call));
 }

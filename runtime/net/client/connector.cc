@@ -6,18 +6,11 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/net/client/client_errors.h"
 #include "runtime/net/io/resolver.h"
 #include "runtime/net/tls/tls_stream.h"
 
 namespace serin::net {
-namespace {
-
-bool is_lack_of_ours(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM || error == EADDRNOTAVAIL;
-}
-
-}  // namespace
-
 Connector::Connector(IoLoop& loop, const ClientOptions& options)
     : loop_(loop), options_(options), alarm_(this, [](void* self) {
         auto& connector = *static_cast<Connector*>(self);

@@ -21,6 +21,7 @@
 #include <boost/beast/http/read.hpp>
 #include <thread>
 
+#include "runtime/net/client/client_errors.h"
 #include "runtime/net/message/message_writer.h"
 #include "runtime/net/tls/tls_certificates.h"
 #include "runtime/net/tls/tls_stream.h"
@@ -35,19 +36,13 @@ using asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 using Failed = boost::system::error_code;
 
-constexpr auto kReported = asio::as_tuple(asio::use_awaitable);                  // errors come as values
-constexpr std::chrono::nanoseconds kLongestCall = std::chrono::hours(24 * 365);  // so that sums of times do not overflow
-constexpr size_t kRoom = 16 * 1024;                                              // for bytes of a body
-constexpr int kInterimAnswers = 8;                                               // 1xx; more is a flood
+constexpr auto kReported = asio::as_tuple(asio::use_awaitable);  // errors come as values
+constexpr size_t kRoom = 16 * 1024;                              // for bytes of a body
 constexpr Limits kDefaults;
 
-bool is_lack_of_ours(const Failed& failed) {
-  return failed == asio::error::no_descriptors || failed == boost::system::errc::too_many_files_open_in_system ||
-         failed == asio::error::no_buffer_space || failed == asio::error::no_memory || failed == boost::system::errc::address_not_available;
-}
-
 Error cannot_connect(Code code, std::string_view why) { return {code, fmt::format("cannot connect: {}", why)}; }
-Error too_late() { return {Code::kDeadlineExceeded, "no complete answer in time"}; }
+Error too_late() { return {Code::kDeadlineExceeded, std::string(kTooLate)}; }
+Error stopped() { return {Code::kCancelled, "the client is shutting down"}; }
 
 std::string describe(const Failed& failed) {
   if (failed == asio::ssl::error::stream_truncated) return "the connection was cut off";
@@ -99,11 +94,11 @@ struct Session::Exchange {
   Response response;  // without its body
   const Use& use;     // gets that
   Connection* connection = nullptr;
-  Status result = Status();
-  bool resolving = false;  // getaddrinfo() is still at work
-  bool reused = false;     // the connection was kept after an earlier request
-  bool begun = false;      // a byte of the answer has come
-  bool kept = false;       // the connection can carry another request
+  Status result = stopped();  // unless something else is known
+  bool resolving = false;     // getaddrinfo() is still at work
+  bool reused = false;        // the connection was kept after an earlier request
+  bool begun = false;         // a byte of the answer has come
+  bool kept = false;          // the connection can carry another request
 
   Clock::time_point soon() const { return std::min(deadline, Clock::now() + options.connect_timeout); }
   bool resolve();
@@ -154,7 +149,8 @@ asio::awaitable<Status> Session::Exchange::connect() {
     failed = std::get<0>(co_await stream.async_connect(address, kReported));
     if (!failed) break;
     stream.close();
-    if (is_lack_of_ours(failed)) co_return cannot_connect(Code::kOverloaded, failed.message());
+    if (failed.category() == boost::system::system_category() && is_lack_of_ours(failed.value()))
+      co_return cannot_connect(Code::kOverloaded, failed.message());
   }
   if (failed == beast::error::timeout) {
     if (Clock::now() >= deadline) co_return too_late();
@@ -209,7 +205,7 @@ asio::awaitable<Status> Session::Exchange::request_and_answer(Stream& stream) {
     response.status = static_cast<int>(parser.get().result_int());
     if (response.status < 200) {
       if (response.status != 101 && interim < kInterimAnswers) continue;
-      co_return Error{Code::kCorrupt, "not a valid HTTP answer: too many or unexpected 1xx answers"};
+      co_return Error{Code::kCorrupt, std::string(kBadInterim)};
     }
     if (parser.get().find(http::field::transfer_encoding) != parser.get().end() && !parser.chunked())
       co_return Error{Code::kCorrupt, "not a valid HTTP answer: a transfer coding other than chunked"};
@@ -256,7 +252,6 @@ void Session::keep(std::unique_ptr<Connection> connection) {
 Status Session::run_once(Exchange& exchange, bool fresh) {
   auto connection = fresh ? nullptr : take(exchange.origin);
   if (!connection) connection = std::make_unique<Connection>(exchange.origin);
-  const Error stopping{Code::kCancelled, "the client is shutting down"};
   struct Active {  // for as long as stop() may end it, whatever is thrown
     Session& session;
     Connection* connection;
@@ -268,22 +263,20 @@ Status Session::run_once(Exchange& exchange, bool fresh) {
   } active{*this, connection.get()};
   {
     const MutexLock lock(mutex_);
-    if (stopped_) return Status(stopping);
-    connection->loop.restart();
+    if (stopped_) return stopped();
     active_.insert(connection.get());
   }
   exchange.connection = connection.get();
   exchange.reused = connection->reused;
   if (exchange.reused || exchange.resolve()) {
-    exchange.result = stopping;
-    if (const MutexLock held(mutex_); !stopped_) connection->loop.restart();
+    if (const MutexLock held(mutex_); !stopped_) connection->loop.restart();  // it has run before: for the name, or the last call
     asio::co_spawn(connection->loop, exchange.converse(), [](const std::exception_ptr& thrown) {
       if (thrown) std::rethrow_exception(thrown);
     });
     connection->loop.run();
   }
   active.end();  // before another thread can take the connection
-  if (const MutexLock lock(mutex_); stopped_ && !exchange.result) exchange.result = stopping;
+  if (const MutexLock lock(mutex_); stopped_ && !exchange.result) exchange.result = stopped();
   if (exchange.kept) {
     keep(std::move(connection));
   } else if (exchange.resolving) {
@@ -294,7 +287,7 @@ Status Session::run_once(Exchange& exchange, bool fresh) {
 
 Status Session::run(Exchange& exchange) {
   if (!valid_request_line(exchange.request.method, exchange.request.target))
-    return Error{Code::kInvalidArgument, "the method or target of a request is not what HTTP allows"};
+    return Error{Code::kInvalidArgument, std::string(kBadRequestLine)};
   try {
     Status done = run_once(exchange, /*fresh=*/false);
     const bool stale = !done && done.error().code == Code::kIo && exchange.reused && !exchange.begun;

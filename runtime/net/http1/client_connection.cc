@@ -3,6 +3,7 @@
 
 #include "runtime/net/http1/client_connection.h"
 
+#include "runtime/net/client/client_errors.h"
 #include "runtime/net/http2/h2_client.h"
 #include "runtime/net/message/message_writer.h"
 
@@ -11,7 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kInterimAnswers = 8;  // 1xx; more is a flood
 constexpr size_t kChunks = size_t{1} << 20;
 constexpr Limits kDefaults;
 
@@ -129,8 +129,7 @@ bool ClientConnection::advance_head() {
 void ClientConnection::begin_answer() {
   Head& head = inlet_.parsed();
   if (head.status < 200) {
-    if (head.status == 101 || ++interim_answers_ > kInterimAnswers)
-      return fail(Code::kCorrupt, "not a valid HTTP answer: too many or unexpected 1xx answers");
+    if (head.status == 101 || ++interim_answers_ > kInterimAnswers) return fail(Code::kCorrupt, kBadInterim);
     return inlet_.end_message();
   }
   keep_alive_ = head.keep_alive;
@@ -203,7 +202,7 @@ void ClientConnection::refuse(const Refusal& refusal) {
 void ClientConnection::on_deadline() {
   if (state_ == State::kClosed) return;
   if (state_ == State::kIdle) return upstream_->drop(*this);
-  fail(Code::kDeadlineExceeded, "no complete answer in time");
+  fail(Code::kDeadlineExceeded, kTooLate);
 }
 
 void ClientConnection::fail(Code code, std::string_view what, bool stale) {

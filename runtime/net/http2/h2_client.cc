@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "runtime/net/client/client_errors.h"
 #include "runtime/net/message/message_writer.h"
 
 namespace serin::net {
@@ -15,7 +16,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kStreamsPerConnection = 100;  // then another one is opened, whatever more the server allows
-constexpr int kInterimAnswers = 8;               // 1xx; more is a flood
 constexpr size_t kKeptStreams = 100;
 constexpr Limits kDefaults;
 
@@ -135,7 +135,7 @@ H2ClientStream::H2ClientStream(H2ClientConnection& connection)
       alarm_(this, [](void* self) {
         auto& stream = *static_cast<H2ClientStream*>(self);
         stream.connection_.doubt(stream.began_);
-        stream.fail(Code::kDeadlineExceeded, "no complete answer in time");
+        stream.fail(Code::kDeadlineExceeded, kTooLate);
       }) {}
 
 void H2ClientStream::begin(AnswerHandler& handler, Clock::time_point deadline) {
@@ -198,7 +198,7 @@ void H2ClientStream::advance() {
 
 void H2ClientStream::tell_head() {
   if (fields_.refusal()) return fail(Code::kCorrupt, "not a valid HTTP answer: " + fields_.refusal()->message);
-  if (fields_.head().status < 200) return fail(Code::kCorrupt, "not a valid HTTP answer: too many or unexpected 1xx answers");
+  if (fields_.head().status < 200) return fail(Code::kCorrupt, kBadInterim);
   answered_ = true;
   connection_.has_answered();
   handler_->on_answer(fields_.head());
