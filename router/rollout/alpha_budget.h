@@ -11,15 +11,12 @@ namespace serin::rollout {
 inline constexpr double kErrorShare = 0.30;
 inline constexpr double kRejectedShare = 0.05;
 inline constexpr double kDeadlineShare = 0.05;
-inline constexpr double kLatencyShare = 0.05;  ///< each of the four quantiles
-inline constexpr size_t kLatencyGuards = 4;
-inline constexpr double kOutputShare = 0.15;  ///< form, labels and scores of unpaired answers: divided in output_guards.cc
+inline constexpr double kLatencyShare = 0.20;  ///< of sticky requests: a quarter for each of four limits
+inline constexpr double kOutputShare = 0.15;   ///< form, labels and scores of unpaired answers: divided in output_guards.cc
 inline constexpr double kShadowShare = 0.10;
 inline constexpr double kThresholdShare = 0.15;  ///< split evenly among the thresholds that the user sets
 
-static_assert(kErrorShare + kRejectedShare + kDeadlineShare + kLatencyGuards * kLatencyShare + kOutputShare + kShadowShare +
-                  kThresholdShare <
-              1 + 1e-9);
+static_assert(kErrorShare + kRejectedShare + kDeadlineShare + kLatencyShare + kOutputShare + kShadowShare + kThresholdShare < 1 + 1e-9);
 
 inline constexpr double trip_value(double alpha, double share) { return 1 / (alpha * share); }
 

@@ -40,6 +40,8 @@ size_t strongest_suffix(const std::vector<DecidingEvent>& events, double tolerat
 
 }  // namespace
 
+std::string at_share(double share) { return fmt::format("at {:.3g} % of traffic", 100 * share); }
+
 void observe(EventProcess& process, const DecidingEvent& event, bool mirrored) {
   if (event.units == 0) return;  // compared with nobody
   if (!mirrored) return process.observe(event.arm, event.share, event.units);

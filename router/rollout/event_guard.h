@@ -23,6 +23,9 @@ struct Verdict {
   std::string reason;
 };
 
+/// "at 5 % of traffic"
+std::string at_share(double share);
+
 /// Adds one event to a process: the same for an active guard and for its record.
 void observe(EventProcess& process, const DecidingEvent& event, bool mirrored);
 

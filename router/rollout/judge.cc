@@ -16,8 +16,6 @@
 namespace serin::rollout {
 namespace {
 
-std::string at_share(double share) { return fmt::format("at {:.3g} % of traffic", 100 * share); }
-
 EventGuard make_guard(const Guard& guard, const char* name, double share) {
   return EventGuard(name, guard.tolerate_ratio, trip_value(guard.false_rollback, share));
 }
@@ -41,7 +39,7 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
       err_(make_guard(spec.guard, "err", kErrorShare)),
       rej_(make_guard(spec.guard, "rej", kRejectedShare)),
       dl_(make_guard(spec.guard, "dl", kDeadlineShare)),
-      latency_(spec.guard, baseline),
+      latency_(spec.guard, spec.sticky.on(), baseline),
       output_(spec.guard),
       shadow_({.name = "shadow", .p0 = spec.guard.max_disagreement, .trip_value = trip_value(alpha_, kShadowShare), .ask_stable = false}),
       errors_certificate_(0, 0.5),
@@ -82,12 +80,15 @@ std::optional<Verdict> Judge::observe(const Observation& observation, std::chron
   (canary ? canary_answers_ : stable_answers_) += 1;
   step_canary_answers_ += canary;
   if (!observation.drawn) return judge_cohort(observation, at);
-  if (!canary && observation.outcome == Outcome::kOk) latency_.fill_baseline(observation.latency);
+  if (observation.outcome == Outcome::kOk)
+    latency_.arrived(observation, at);
+  else
+    latency_.not_good(observation, at);
 
   const auto unit = units_.weigh(observation);
   if (!unit || observation.outcome == Outcome::kNeutral) return std::nullopt;
   const auto counted = failures_.pass(observation, *unit, is_failure(observation.outcome));
-  if (counted && counted->representative) certify(observation);
+  if (counted && counted->representative) certify(observation, at);
   if (counted)
     if (auto verdict = judge_failure(observation, *counted, at)) return verdict;
   if (auto verdict = judge_latency(observation, *unit, at)) return verdict;
@@ -118,8 +119,8 @@ std::optional<Verdict> Judge::judge_failure(const Observation& observation, cons
 
 std::optional<Verdict> Judge::judge_latency(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
   if (observation.outcome != Outcome::kOk) return std::nullopt;
-  const EventGuard* guard = latency_.observe(observation, unit, at);
-  return guard == nullptr ? std::nullopt : conclude(guard->verdict(at_share(unit.share)), at);
+  auto verdict = latency_.observe(observation, unit, at);
+  return verdict ? conclude(*std::move(verdict), at) : std::nullopt;
 }
 
 std::optional<Verdict> Judge::judge_output(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
@@ -160,13 +161,13 @@ std::optional<Verdict> Judge::observe_sample(size_t guard, std::optional<double>
   return conclude(samples_[guard].verdict(), at);
 }
 
-void Judge::certify(const Observation& observation) {
+void Judge::certify(const Observation& observation, std::chrono::milliseconds at) {
   const bool failed = is_failure(observation.outcome);
   if (observation.arm == Arm::kStable) return stable_failures_.observe(failed);
   errors_certificate_.observe(failed, stable_failures_);
   if (failed) return;
   constexpr double kStableRate = 0.01;  // of answers beyond stable's p99, by definition
-  if (const auto slow = latency_.exceeds_p99(observation.latency)) latency_certificate_.observe(*slow, kStableRate, kStableRate);
+  if (const auto slow = latency_.exceeds_p99(observation, at)) latency_certificate_.observe(*slow, kStableRate, kStableRate);
 }
 
 /// A pair is two attempts, each drawn with weight 1/2; event_guard.cc has the proof. While the canary has a weight of its own, stable's half is
@@ -191,6 +192,7 @@ const EventGuard* Judge::judge_pair(const ShadowPair& pair, std::chrono::millise
 std::optional<Verdict> Judge::observe(const ShadowPair& pair, std::chrono::milliseconds at) {
   ++shadow_answers_;
   ++step_shadow_answers_;
+  if (pair.canary == Outcome::kOk) latency_.mirrored(pair.canary_endpoint);
   if (const EventGuard* tripped = judge_pair(pair, at))
     if (auto verdict = conclude(tripped->verdict("in shadow pairs"), at)) return verdict;
   if (!compare_outputs_) {

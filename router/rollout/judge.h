@@ -52,12 +52,15 @@ class Judge {
   std::optional<Verdict> judge_cohort(const Observation& observation, std::chrono::milliseconds at);
   const EventGuard* judge_pair(const ShadowPair& pair, std::chrono::milliseconds at);
   void remember_difference(const ShadowPair& pair, std::chrono::milliseconds at);
-  void certify(const Observation& observation);
+  void certify(const Observation& observation, std::chrono::milliseconds at);
   EventGuard* guard_of(Outcome outcome);
   std::optional<Verdict> conclude(Verdict verdict, std::chrono::milliseconds at);
   bool is_dry(const std::string& guard) const;
   std::vector<Evidence> evidence() const;
-  std::vector<const EventGuard*> comparisons() const;
+  template <class Visitor>
+  void each_comparison(Visitor&& visit) const;
+  template <class Visitor>
+  void each_guard(Visitor&& visit) const;
 
   struct UserThreshold {
     ThresholdGuard guard;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "router/rollout/judge.h"
 
@@ -22,15 +23,24 @@ std::string_view dry_run_word(std::string_view guard) {
 
 bool Judge::is_dry(const std::string& guard) const { return std::ranges::find(dry_run_, dry_run_word(guard)) != dry_run_.end(); }
 
-std::vector<const EventGuard*> Judge::comparisons() const {
-  std::vector<const EventGuard*> guards{&err_, &rej_, &dl_};
-  for (const EventGuard& guard : latency_.guards()) guards.push_back(&guard);
-  return guards;
+template <class Visitor>
+void Judge::each_comparison(Visitor&& visit) const {
+  for (const EventGuard* guard : {&err_, &rej_, &dl_}) visit(*guard);
+  latency_.each(visit);
+}
+
+template <class Visitor>
+void Judge::each_guard(Visitor&& visit) const {
+  each_comparison(visit);
+  for (const ThresholdGuard* guard : output_.guards()) visit(*guard);
+  visit(shadow_);
+  for (const UserThreshold& threshold : thresholds_) visit(threshold.guard);
+  for (const SampleGuard& guard : samples_) visit(guard);
 }
 
 std::vector<Evidence> Judge::evidence() const {
   std::vector<Evidence> lines;
-  for (const EventGuard* guard : comparisons()) lines.push_back(guard->evidence());
+  each_comparison([&](const auto& guard) { lines.push_back(guard.evidence()); });
   for (Evidence& line : output_.evidence()) lines.push_back(std::move(line));
   if (compare_outputs_) lines.push_back(shadow_.evidence());
   for (const UserThreshold& threshold : thresholds_) lines.push_back(threshold.guard.evidence());
@@ -40,21 +50,22 @@ std::vector<Evidence> Judge::evidence() const {
 }
 
 VerdictRecord Judge::record() const {
-  const auto guards = comparisons();
-  for (const EventGuard* guard : guards)
-    if (guard->name() == decided_by_) return guard->record();
-  for (const ThresholdGuard* guard : output_.guards())
-    if (guard->name() == decided_by_) return guard->record();
-  if (shadow_.name() == decided_by_) return shadow_.record();
-  for (const UserThreshold& threshold : thresholds_)
-    if (threshold.guard.name() == decided_by_) return threshold.guard.record();
-  for (const SampleGuard& guard : samples_)
-    if (guard.name() == decided_by_) return guard.record();
-  const auto missing = [](const EventGuard* guard) {
-    const Evidence evidence = guard->evidence();
-    return evidence.bits_to_trip - evidence.bits;
-  };
-  return (*std::ranges::min_element(guards, {}, missing))->record();
+  VerdictRecord record;
+  if (!decided_by_.empty()) {
+    each_guard([&](const auto& guard) {
+      if (guard.name() == decided_by_) record = guard.record();
+    });
+    if (!record.guard.empty()) return record;
+  }
+  double least = std::numeric_limits<double>::infinity();
+  each_comparison([&](const auto& guard) {
+    const Evidence evidence = guard.evidence();
+    const double missing = evidence.bits_to_trip - evidence.bits;
+    if (missing >= least) return;
+    least = missing;
+    record = guard.record();
+  });
+  return record;
 }
 
 void Judge::fill(Report& report, std::chrono::milliseconds at) const {
@@ -71,12 +82,17 @@ void Judge::fill(Report& report, std::chrono::milliseconds at) const {
   }
   const VerdictRecord leading = record();
   report.leading_guard = leading.guard;
-  report.events = leading.events;
+  constexpr size_t kShown = 128;
+  const size_t hidden = leading.events.size() - std::min(kShown, leading.events.size());
+  report.events.assign(leading.events.begin() + static_cast<ptrdiff_t>(hidden), leading.events.end());
   report.shadow = differences_;
   for (const auto& [guard, verdict] : dry_trips_) report.dry_run.push_back(verdict);
   report.note = held(at);
-  if (report.note.empty() && latency_.baseline_missing() > 0)
-    report.note = fmt::format("latency is not judged yet: {} more of stable's answers needed", latency_.baseline_missing());
+  if (!report.note.empty()) return;
+  if (latency_.missing() > 0)
+    report.note = fmt::format("latency is not judged yet: {} more of stable's answers needed", latency_.missing());
+  else if (latency_.missing_to_certify() > 0)
+    report.note = fmt::format("latency is not certified yet: {} more of stable's answers needed", latency_.missing_to_certify());
 }
 
 }  // namespace serin::rollout

@@ -1,12 +1,9 @@
-// latency_guards.cc: compares the latencies of both arms. The thresholds tau are frozen before they judge anything, so both arms are
-// measured alike. The attribution argument of event_process.cc applies to "took longer than tau" as to any other bad event. Stable's event
-// is L > tau; the canary's is L > (1 + slack) tau + floor, because a better model that is 2 ms slower is no incident.
-//
-// Four quantiles, because a shift of the body shows at p50 within a few dozen answers while a new tail shows only at p99 and beyond.
+// latency_guards.cc: compares the latencies of both arms. Stable's event is L > tau; the canary's is L > (1 + slack) tau + floor, because a
+// better model that is 2 ms slower is no incident.
 
 #include "router/rollout/latency_guards.h"
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 
 #include "router/rollout/alpha_budget.h"
@@ -14,58 +11,82 @@
 namespace serin::rollout {
 namespace {
 
+using std::chrono::milliseconds;
+
+constexpr uint32_t kMostEndpoints = 4096;
+
 EventGuard make_guard(const Guard& guard, const char* name) {
-  return EventGuard(name, guard.tolerate_ratio, trip_value(guard.false_rollback, kLatencyShare));
+  return EventGuard(name, guard.tolerate_ratio, trip_value(guard.false_rollback, kLatencyShare / 4));
 }
+
+/// When the request of an answer that came `at` was drawn.
+milliseconds drawn_at(const Observation& observation, milliseconds at) { return at - std::chrono::ceil<milliseconds>(observation.latency); }
 
 }  // namespace
 
-LatencyGuards::LatencyGuards(const Guard& guard, const Baseline& baseline)
-    : slack_(guard.latency_slack),
-      floor_(guard.latency_floor),
-      wanted_(guard.latency_baseline),
+LatencyGuards::LatencyGuards(const Guard& guard, bool sticky, const Baseline& baseline)
+    : sticky_(sticky),
       skip_(guard.latency_skip),
-      baseline_(baseline),
-      guards_{make_guard(guard, "lat_p50"), make_guard(guard, "lat_p90"), make_guard(guard, "lat_p99"), make_guard(guard, "lat_2xp99")} {
-  if (baseline_missing() == 0) freeze();
+      certain_(std::min(guard.latency_baseline, kCertain)),
+      limits_(guard, baseline),
+      ranks_("lat_rank", guard.tolerate_ratio, trip_value(guard.false_rollback, kLatencyShare)),
+      at_limits_{make_guard(guard, "lat_p50"), make_guard(guard, "lat_p90"), make_guard(guard, "lat_p99"), make_guard(guard, "lat_2xp99")} {
 }
 
-uint64_t LatencyGuards::baseline_missing() const { return ready() || baseline_.count() >= wanted_ ? 0 : wanted_ - baseline_.count(); }
-
-void LatencyGuards::fill_baseline(std::chrono::nanoseconds latency) {
-  if (ready()) return;
-  baseline_.record(latency);
-  if (baseline_missing() == 0) freeze();
+void LatencyGuards::arrived(const Observation& observation, milliseconds at) {
+  if (observation.arm == Arm::kCanary) return count_answer(observation.endpoint);
+  limits_.learn(observation.latency, at);
 }
 
-void LatencyGuards::freeze() {
-  const auto with_allowance = [this](std::chrono::nanoseconds tau) {
-    return Tau{tau, floor_ + std::chrono::nanoseconds(std::llround((1 + slack_) * static_cast<double>(tau.count())))};
-  };
-  const auto p99 = baseline_.quantile(0.99);
-  taus_ = {with_allowance(baseline_.quantile(0.5)), with_allowance(baseline_.quantile(0.9)), with_allowance(p99), with_allowance(2 * p99)};
+void LatencyGuards::count_answer(uint32_t endpoint) {
+  const size_t index = std::min(endpoint, kMostEndpoints - 1);
+  if (index >= answers_.size()) answers_.resize(index + 1);
+  const uint64_t answers = ++answers_[index];
+  seen_ += answers == 1;
+  warm_ += answers == skip_ + 1;
 }
 
-const EventGuard* LatencyGuards::observe(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
-  if (!ready()) return nullptr;
-  const bool canary = observation.arm == Arm::kCanary;
-  if (canary && skip_ > 0) {
-    --skip_;
-    return nullptr;
+bool LatencyGuards::is_cold(const Observation& observation) const {
+  if (observation.arm != Arm::kCanary) return false;
+  const size_t index = std::min(observation.endpoint, kMostEndpoints - 1);
+  return index >= answers_.size() || answers_[index] <= skip_;
+}
+
+std::optional<Verdict> LatencyGuards::observe(const Observation& observation, const Unit& unit, milliseconds at) {
+  const auto* limits = limits_.at(drawn_at(observation, at));
+  if (limits == nullptr || is_cold(observation)) return std::nullopt;
+  if (sticky_) {
+    const EventGuard* tripped = observe_key(observation, *limits, unit, at);
+    return tripped == nullptr ? std::nullopt : std::optional(tripped->verdict(at_share(unit.share)));
   }
+  const auto slower = [&](const LatencyLimits::Limit& limit) { return observation.latency > limit.of(observation.arm); };
+  const auto rank = static_cast<size_t>(std::ranges::partition_point(*limits, slower) - limits->begin());
+  if (!ranks_.observe(observation.arm, rank, unit, !all_warm(), at)) return std::nullopt;
+  return ranks_.verdict(at_share(unit.share));
+}
+
+/// A fast answer of stable is evidence because the same request, drawn to the canary, would have been counted as well. So a request whose time
+/// is not known counts for the canary as the fastest, and may count for stable as none.
+void LatencyGuards::not_good(const Observation& observation, milliseconds at) {
+  if (sticky_ || observation.arm != Arm::kCanary || !all_warm()) return;
+  ranks_.observe(Arm::kCanary, 0, Unit(static_cast<double>(observation.weight_ppm) / kAll), false, at);
+}
+
+const EventGuard* LatencyGuards::observe_key(const Observation& observation, const LatencyLimits::Limits& limits, const Unit& unit,
+                                             milliseconds at) {
   const EventGuard* tripped = nullptr;
-  for (size_t k = 0; k < taus_.size(); ++k) {
-    const bool slow = observation.latency > (canary ? taus_[k].canary : taus_[k].stable);
-    if (!slow && !observation.key) break;  // the taus rise
+  for (size_t k = 0; k < kSticky.size(); ++k) {
+    const bool slow = observation.latency > limits[kSticky[k]].of(observation.arm);
     const auto counted = gates_[k].pass(observation, unit, slow);
-    if (slow && counted && guards_[k].observe(observation.arm, *counted, at) && tripped == nullptr) tripped = &guards_[k];
+    if (slow && counted && at_limits_[k].observe(observation.arm, *counted, at) && tripped == nullptr) tripped = &at_limits_[k];
   }
   return tripped;
 }
 
-std::optional<bool> LatencyGuards::exceeds_p99(std::chrono::nanoseconds latency) const {
-  if (!ready() || skip_ > 0) return std::nullopt;
-  return latency > taus_[kP99].canary;
+std::optional<bool> LatencyGuards::exceeds_p99(const Observation& observation, milliseconds at) const {
+  const auto* limits = limits_.at(drawn_at(observation, at));
+  if (limits == nullptr || missing_to_certify() > 0 || is_cold(observation)) return std::nullopt;
+  return observation.latency > (*limits)[LatencyLimits::kP99].of(observation.arm);
 }
 
 }  // namespace serin::rollout

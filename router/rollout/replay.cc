@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "router/rollout/rank_guard.h"
 #include "router/rollout/threshold_guard.h"
 
 namespace serin::rollout {
@@ -28,10 +29,25 @@ Replay count(const VerdictRecord& record) {
   return again;
 }
 
+Replay replay_ranks(const VerdictRecord& record) {
+  RankProcess slower(record.tolerated_ratio);
+  slower.restore(record.worse);
+  Replay again;
+  for (size_t i = 0; i < record.events.size(); ++i) {
+    observe(slower, record.events[i]);
+    again.bits.push_back(std::log2(slower.e()));
+    if (slower.e() < record.trip_value || again.rolled_back) continue;
+    again.rolled_back = true;
+    again.decided_by = i;
+  }
+  return again;
+}
+
 }  // namespace
 
 Replay replay(const VerdictRecord& record) {
   if (record.question == Question::kSilence || record.question == Question::kSamples) return count(record);
+  if (record.question == Question::kSlower) return replay_ranks(record);
   EventProcess worse(record.tolerated_ratio);
   worse.restore(record.worse);
   const bool limited = record.question != Question::kWorse && record.p0 > 0 && record.p0 < 1;

@@ -33,7 +33,7 @@ struct State {
 
 /// One line of evidence for status, watch and /metrics.
 struct Evidence {
-  std::string guard;        ///< "err", "lat_p99", "shadow", "threshold:errors"
+  std::string guard;        ///< "err", "lat_rank", "shadow", "threshold:errors"
   double bits = 0;          ///< log2 of the e-value
   double bits_to_trip = 0;  ///< log2 of the threshold
   uint64_t stable_events = 0, canary_events = 0;
@@ -56,6 +56,8 @@ struct DecidingEvent {
   bool bad = true;           ///< false: an answer within a limit set by the user
   uint64_t good_before = 0;  ///< canary answers within that limit since the previous event
   bool alone = false;        ///< stable got no traffic: the limit decides alone
+  uint8_t rank = 0;          ///< of a latency: how many of stable's limits it exceeds (latency_limits.h)
+  bool one_sided = false;    ///< a fast answer is no evidence, because the share is not known exactly (rank_process.h)
 };
 
 /// A guard under `dryRun` that would have rolled back.

@@ -8,7 +8,7 @@ namespace serin::rollout {
 
 inline constexpr auto kEvidence =
     schema::object<Evidence>("Evidence", "Evidence of one guard against the canary. It is rolled back once bits reach bits_to_trip.",
-                             schema::field("guard", &Evidence::guard, "err, rej, dl, lat_p99, shadow, threshold:errors, ..."),
+                             schema::field("guard", &Evidence::guard, "err, rej, dl, lat_rank, shadow, threshold:errors, ..."),
                              schema::field("bits", &Evidence::bits, "log2 of the e-value.", {.digits = 4}),
                              schema::field("bits_to_trip", &Evidence::bits_to_trip, "log2 of the threshold.", {.digits = 4}),
                              schema::field("stable_events", &Evidence::stable_events, "Its events on stable."),

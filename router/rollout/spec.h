@@ -48,8 +48,8 @@ struct Guard {
   double latency_slack = 0.10;
   std::chrono::nanoseconds latency_floor{5'000'000};
   std::optional<std::chrono::nanoseconds> deadline;  ///< D: a request still in flight after this time is a bad event
-  uint64_t latency_baseline = 10'000;                ///< stable's answers needed before latency is judged
-  uint64_t latency_skip = 50;                        ///< first canary answers not judged on latency (a cold replica)
+  uint64_t latency_baseline = 10'000;                ///< stable's answers that the limits are learned from; rougher ones come earlier
+  uint64_t latency_skip = 5;                         ///< first answers of each canary endpoint that are not judged on latency: it is cold
   enum class Compare : uint8_t { kLabel, kValues, kOff } compare = Compare::kLabel;
   std::string output;  ///< name of the output compared; empty: the first
   double max_disagreement = 0.10;

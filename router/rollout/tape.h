@@ -12,10 +12,10 @@
 
 namespace serin::rollout {
 
-template <class Processes>
+template <class Processes, size_t Half = 64>
 class Tape {
  public:
-  static constexpr size_t kHalf = 64;
+  static constexpr size_t kHalf = Half;
 
   /// `before`: the processes without this event.
   void add(const Processes& before, const DecidingEvent& event) {

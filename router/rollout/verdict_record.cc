@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <iterator>
 
+#include "router/rollout/latency_limits.h"
+
 namespace serin::rollout {
 namespace {
 
 using Question = VerdictRecord::Question;
 
-constexpr std::string_view kWords[] = {"worse", "above", "above and worse", "silence", "samples"};
+constexpr std::string_view kWords[] = {"worse", "above", "above and worse", "silence", "slower", "samples"};
 
 constexpr double kLargestNumber = 1e308;
 constexpr int64_t kLargestCount = int64_t{1} << 62;
@@ -43,6 +45,9 @@ Result<DecidingEvent> parse_event(const config::Node& node) {
   SERIN_TRY(const int64_t good, node.integer("good_before", 0, kLargestCount, 0));
   event.good_before = static_cast<uint64_t>(good);
   SERIN_TRY(event.alone, node.boolean("alone", false));
+  SERIN_TRY(const int64_t rank, node.integer("rank", 0, static_cast<int64_t>(LatencyLimits::kLimits), 0));
+  event.rank = static_cast<uint8_t>(rank);
+  SERIN_TRY(event.one_sided, node.boolean("one_sided", false));
   SERIN_TRY(event.bits, node.number("bits", -kLargestNumber, kLargestNumber, 0));
   return event;
 }

@@ -22,6 +22,7 @@ struct VerdictRecord {
     kAbove,  ///< above the limit p0?
     kAboveAndWorse,
     kSilence,  ///< events are silences; `trip_value` of them roll back
+    kSlower,   ///< slower than stable, by the ranks of its answers?
     kSamples,  ///< events are samples of a query; `trip_value` of them above p0 in a row roll back
   } question = Question::kWorse;
   double trip_value = 0;

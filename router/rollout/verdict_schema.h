@@ -20,6 +20,9 @@ inline constexpr auto kRecordedEvent = schema::object<DecidingEvent>(
     schema::field("units", &DecidingEvent::units, "Pieces of evidence that it counts for."),
     schema::field("good_before", &DecidingEvent::good_before, "Canary answers within that limit since the previous event."),
     schema::field("alone", &DecidingEvent::alone, "Stable got no traffic: the limit decides alone."),
+    schema::field("rank", &DecidingEvent::rank,
+                  "Of a latency: how many of stable's p25, p50, p75, p90, p97, p99, 2 and 4 times p99 it exceeds."),
+    schema::field("one_sided", &DecidingEvent::one_sided, "The share is not exact, so that a fast answer is no evidence."),
     schema::field("bits", &DecidingEvent::bits, "log2 of the guard's e-value after it."));
 
 inline constexpr auto kVerdictRecord = schema::object<VerdictRecord>(

@@ -81,7 +81,7 @@ export interface AnswerCounts {
 
 /** Evidence of one guard against the canary. It is rolled back once bits reach bits_to_trip. */
 export interface Evidence {
-  guard: string; // err, rej, dl, lat_p99, shadow, threshold:errors, ...
+  guard: string; // err, rej, dl, lat_rank, shadow, threshold:errors, ...
   bits: number; // log2 of the e-value.
   bits_to_trip: number; // log2 of the threshold.
   stable_events: number; // Its events on stable.
@@ -251,7 +251,7 @@ export interface VerdictAnswers {
 /** The reason for the decision of a guard, in numbers that replay to it. */
 export interface VerdictRecord {
   guard: string; // Its name.
-  question: "worse" | "above" | "above and worse" | "silence" | "samples"; // The test that it makes.
+  question: "worse" | "above" | "above and worse" | "silence" | "slower" | "samples"; // The test that it makes.
   trip_value: number; // The e-value, or the number of events, that rolls back.
   tolerated_ratio: number; // The multiple of stable's bad rate that the canary may have.
   mirrored: boolean; // It asks the reverse: whether events are too rare on the canary.
@@ -278,6 +278,8 @@ export interface RecordedEvent {
   units: number; // Pieces of evidence that it counts for.
   good_before: number; // Canary answers within that limit since the previous event.
   alone: boolean; // Stable got no traffic: the limit decides alone.
+  rank: number; // Of a latency: how many of stable's p25, p50, p75, p90, p97, p99, 2 and 4 times p99 it exceeds.
+  one_sided: boolean; // The share is not exact, so that a fast answer is no evidence.
   bits: number; // log2 of the guard's e-value after it.
 }
 

@@ -6,6 +6,7 @@ const kGuards: Record<string, string> = {
   err: "errors: 5xx, resets, malformed, NaN",
   rej: "refusals: 4xx",
   dl: "deadline passed",
+  lat_rank: "slower than stable",
   lat_p50: "slower than stable's median",
   lat_p90: "slower than stable's p90",
   lat_p99: "slower than stable's p99",
@@ -50,6 +51,8 @@ export function question(record: NonNullable<Verdict["record"]>): string {
       return `Is the canary's rate above ${limit}, and is it worse than stable?`;
     case "silence":
       return "How often did the canary fall silent while stable answered?";
+    case "slower":
+      return "Are the canary's answers slower than stable's, by their ranks among stable's?";
     case "samples":
       return `How many samples in a row were above ${record.p0}?`;
     default:

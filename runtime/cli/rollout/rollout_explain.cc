@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "router/rollout/latency_limits.h"
 #include "router/rollout/replay.h"
 #include "runtime/cli/rollout/rollout_text.h"
 
@@ -22,6 +23,7 @@ std::string question(const VerdictRecord& record) {
     case VerdictRecord::Question::kAboveAndWorse:
       return fmt::format("is the canary's rate above {:g} %, and is it worse than stable?", 100 * record.p0);
     case VerdictRecord::Question::kSilence: return "how often did the canary stop answering while stable answered?";
+    case VerdictRecord::Question::kSlower: return "are the canary's answers slower than stable's, by their ranks among stable's limits?";
     case VerdictRecord::Question::kSamples: return fmt::format("how many samples in a row were above {:g}?", record.p0);
   }
   return "";
@@ -34,6 +36,13 @@ bool is_counted(const VerdictRecord& record) {
 std::string event_line(const VerdictRecord& record, const rollout::DecidingEvent& event, double bits) {
   const double at = static_cast<double>(event.at.count()) / 1000;
   if (is_counted(record)) return fmt::format("  {:>10.3f} s  {:>12g}  {:g}\n", at, event.share, bits);
+  if (record.question == VerdictRecord::Question::kSlower) {
+    const std::string limit =
+        event.rank == 0 ? "not slower than p25" : fmt::format("slower than {}", rollout::LatencyLimits::kNames[event.rank - 1]);
+    return fmt::format("  {:>10.3f} s  {:<6}  share {:>8.4g} %  units {:<5.3g} {:>7.2f} bits  {}{}\n", at,
+                       rollout::kArmNames[static_cast<size_t>(event.arm)], 100 * event.share, event.units, bits, limit,
+                       event.one_sided ? ", one-sided" : "");
+  }
   const std::string good = event.good_before > 0 ? fmt::format("  after {} good", event.good_before) : "";
   return fmt::format("  {:>10.3f} s  {:<6}  share {:>8.4g} %  units {:<5.3g} {:>7.2f} bits{}\n", at,
                      event.arm == rollout::Arm::kCanary ? "canary" : "stable", 100 * event.share, event.units, bits, good);

@@ -54,7 +54,7 @@ def test_healthy_canaries_are_promoted_and_broken_ones_found(simulate, tmp_path)
         assert found[name]["rolled_back"] == 20, found[name]
     quick, slow = found["errors 50 %"], found["errors 5 %"]
     assert quick["canary_requests"][0] < slow["canary_requests"][0] and quick["canary_failures"][1] < 60
-    assert quick["seconds"][0] < slow["seconds"][0] < found["healthy"]["seconds"][0]
+    assert quick["seconds"][0] < slow["seconds"][0]
     assert json.loads(done.stdout)["requests"] == 20_000
 
 

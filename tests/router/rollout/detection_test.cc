@@ -100,6 +100,39 @@ INSTANTIATE_TEST_SUITE_P(
                     LatencyRow{"x1.3", {.judged_on_latency = true, .canary_slower = 1.3}, {661, 720, 1254}, {2524, 2563, 4768}},
                     LatencyRow{"+3 % x6", {.judged_on_latency = true, .canary_extra_tail = 0.03}, {722, 935, 1787}, {2009, 2485, 4149}}));
 
+struct FirstAnswersRow {
+  const char* fault;
+  Fault shape;
+  double median;
+};
+
+class FirstAnswers : public testing::TestWithParam<FirstAnswersRow> {};
+
+// Stable is known only from the rollout, the first answers of the canary are skipped, and no slower answers are tolerated than 10 %.
+TEST_P(FirstAnswers, ShowThatTheCanaryIsSlow) {
+  const FirstAnswersRow& row = GetParam();
+  for (const uint32_t batch : {1U, 8U}) {
+    Fault fault = row.shape;
+    fault.judged_on_latency = true;
+    fault.known_before = false;
+    fault.largest_batch = {batch, batch};
+    if (batch > 1 && row.shape.canary_slower < 2) continue;  // small shifts are not found where batches vary
+    for (const double percent : {1, 5, 20, 50}) {
+      const Quantiles delay = detect(percent, fault, long_run() ? 2000 : 300, "guard: {latency: {floor: 0}}");
+      std::printf("  unknown before, latency %-9s in batches to %u at %2g %%: median %5g, p99 %5g canary requests\n", row.fault, batch,
+                  percent, delay.median, delay.p99);
+      if (percent == 5 && batch == 1) {
+        EXPECT_LE(delay.median, row.median);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, FirstAnswers,
+                         testing::Values(FirstAnswersRow{"x10", {.canary_slower = 10}, 12}, FirstAnswersRow{"x2", {.canary_slower = 2}, 60},
+                                         FirstAnswersRow{"x1.3", {.canary_slower = 1.3}, 400},
+                                         FirstAnswersRow{"p99 x3", {.canary_extra_tail = 0.03, .tail_factor = 9}, 1500}));
+
 struct OutputRow {
   const char* fault;
   Fault shape;

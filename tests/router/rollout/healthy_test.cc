@@ -100,6 +100,39 @@ std::vector<Situation> situations() {
        kSticky,
        {.stable = 0.05, .canary = 0.05, .largest_batch = {8, 8}, .users = 2'000, .session = 2'000},
        20'000},
+      {"latency without slack, unknown before",
+       std::string(kSteps) + "guard: {latency: {slack: 0, floor: 0, skip: 0}}",
+       {.stable = 0, .canary = 0, .judged_on_latency = true, .known_before = false},
+       20'000},
+      {"latency without slack, unknown before, half and half",
+       "steps: [{setWeight: 50, until: {duration: 10h}}]\nguard: {latency: {slack: 0, floor: 0, skip: 0}}",
+       {.stable = 0, .canary = 0, .judged_on_latency = true, .known_before = false},
+       20'000},
+      {"latency without slack, in batches of up to 8",
+       std::string(kSteps) + "guard: {latency: {slack: 0, floor: 0, skip: 0}}",
+       {.stable = 0, .canary = 0, .largest_batch = {8, 8}, .judged_on_latency = true, .known_before = false},
+       20'000},
+      {"latency without slack, stable rides alone",
+       std::string(kSteps) + "guard: {latency: {slack: 0, floor: 0, skip: 0}}",
+       {.stable = 0, .canary = 0, .largest_batch = {1, 8}, .judged_on_latency = true, .known_before = false},
+       20'000},
+      {"latency without slack, the canary rides alone",
+       std::string(kSteps) + "guard: {latency: {slack: 0, floor: 0, skip: 0}}",
+       {.stable = 0, .canary = 0, .largest_batch = {8, 1}, .judged_on_latency = true, .known_before = false},
+       20'000},
+      {"latency without slack, in waves",
+       std::string(kSteps) + "guard: {latency: {slack: 0, floor: 0, skip: 0}}",
+       {.stable = 0, .canary = 0, .judged_on_latency = true, .known_before = false, .wave = 1.5},
+       20'000},
+      {"latency without slack, in waves, at 5 % for long",
+       "steps: [{setWeight: 5, until: {duration: 10h}}]\nguard: {latency: {slack: 0, floor: 0, skip: 0}}",
+       {.stable = 0, .canary = 0, .judged_on_latency = true, .known_before = false, .wave = 1.5},
+       100'000},
+      {"a canary that is cold at first", kSteps, {.judged_on_latency = true, .known_before = false, .cold_answers = 5}, 20'000},
+      {"a canary that is cold for its declared warm-up",
+       std::string(kSteps) + "guard: {latency: {skip: 60}}",
+       {.judged_on_latency = true, .known_before = false, .cold_answers = 60},
+       20'000},
       {"a cold canary beside a baseline as cold",
        std::string(kSteps) + "canary: {version: 2, baseline: cold}\nguard: {latency: {skip: 0}}",
        {.judged_on_latency = true, .canary_slower = 1.6, .baseline_slower = 1.6},
@@ -125,6 +158,7 @@ std::vector<Situation> stalls() {
   for (int percent : {1, 5, 25, 50}) add("stalls of both arms", percent, {.judged_on_latency = true, .canary_slower = 1.1});
   for (int percent : {1, 5, 25}) add("stalls in which all fail", percent, {.stalled = 1});
   add("stalls in which 30 % fail", 5, {.stalled = 0.3});
+  add("stalls of both arms, unknown before", 5, {.judged_on_latency = true, .known_before = false, .canary_slower = 1.1});
   add("stalls, both in up to 4", 5, {.largest_batch = {4, 4}, .judged_on_latency = true, .canary_slower = 1.1});
   add("stalls, stable in up to 4", 5, {.largest_batch = {4, 1}, .judged_on_latency = true, .canary_slower = 1.1});
   return all;

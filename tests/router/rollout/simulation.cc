@@ -15,6 +15,7 @@ namespace {
 constexpr std::chrono::nanoseconds kBetweenRequests{5'000'000};
 constexpr uint64_t kRequestsPerTick = 50;
 constexpr size_t kLargestBatchAfterStall = 32;
+constexpr uint64_t kWaveLength = 2'000;
 
 uint64_t rotated(uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
 
@@ -66,7 +67,10 @@ const Baseline& simulated_baseline() {
 }
 
 Simulation::Simulation(Spec spec, const Fault& fault, uint64_t seed)
-    : fault_(fault), seed_(seed), random_(seed), rollout_(Rollout::start(std::move(spec), "s-1", 1, simulated_baseline(), now_)) {}
+    : fault_(fault),
+      seed_(seed),
+      random_(seed),
+      rollout_(Rollout::start(std::move(spec), "s-1", 1, fault.known_before ? simulated_baseline() : Baseline(), now_)) {}
 
 void Simulation::run(uint64_t requests) {
   while (requests_ < requests && !is_over(rollout_.state().phase)) {
@@ -176,10 +180,15 @@ Observation Simulation::answer(Arm arm, uint32_t weight_ppm) {
 
 std::chrono::nanoseconds Simulation::latency(Arm arm) {
   if (!fault_.judged_on_latency) return std::chrono::milliseconds(1);
-  const auto drawn = latencies()[random_.next() & (latencies().size() - 1)];
+  auto drawn = latencies()[random_.next() & (latencies().size() - 1)];
+  if (fault_.wave > 0) {
+    const double phase = 2 * std::numbers::pi * static_cast<double>(requests_ % kWaveLength) / kWaveLength;
+    drawn = std::chrono::nanoseconds(std::llround(static_cast<double>(drawn.count()) * std::exp(fault_.wave * std::sin(phase))));
+  }
   if (arm == Arm::kStable) return drawn;
   const double tail = fault_.canary_extra_tail > 0 && random_.chance(fault_.canary_extra_tail) ? fault_.tail_factor : 1;
-  return std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(drawn.count()) * fault_.canary_slower * tail));
+  const double cold = canary_requests_ <= fault_.cold_answers ? 10 : 1;
+  return std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(drawn.count()) * fault_.canary_slower * tail * cold));
 }
 
 Spec spec_of(const std::string& lines) {

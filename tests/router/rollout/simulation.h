@@ -40,7 +40,10 @@ struct Fault {
   double outage = 0;                              ///< the rate of both arms while an outage lasts
   uint64_t outage_every = 0, outage_length = 0;   ///< in requests
   bool judged_on_latency = false;                 ///< latencies are drawn; otherwise all answers take the same time
+  bool known_before = true;                       ///< stable's latencies, from before the rollout
   double canary_slower = 1;                       ///< factor on the canary's latency
+  uint64_t cold_answers = 0;                      ///< so many first answers of the canary take ten times as long
+  double wave = 0;                                ///< latencies of both arms rise and fall by e to this power, every 2,000 requests
   double canary_extra_tail = 0, tail_factor = 6;  ///< this share of the canary's answers takes so many times longer
   uint64_t stall_every = 0, stall_longest = 0;    ///< in requests: both arms stand still, then answer what has come in batches of up to 32
   bool canary_resumes_first = false;              ///< the order in which the arms answer after a stall
