@@ -13,6 +13,7 @@ constexpr std::chrono::milliseconds kTick{250};
 /// What was seen of stable before the rollout.
 Baseline baseline_of(const Recording& recording) {
   Baseline baseline;
+  if (!recording.known_before) return baseline;
   for (const Recorded& request : recording.requests)
     if (request.outcome == Outcome::kOk) baseline.record(request.latency);
   return baseline;
@@ -68,7 +69,9 @@ class Stage {
                             .endpoint = arm == Arm::kCanary ? 1U : 0U};
     if (arm == Arm::kStable) return observation;
     if (uniform() < ailment_.errors) observation.outcome = Outcome::kError;
-    observation.latency = std::chrono::nanoseconds(std::llround(static_cast<double>(request.latency.count()) * ailment_.slower));
+    constexpr double kTail = 9;
+    const double slower = ailment_.slower * (ailment_.tail > 0 && uniform() < ailment_.tail ? kTail : 1);
+    observation.latency = std::chrono::nanoseconds(std::llround(static_cast<double>(request.latency.count()) * slower));
     const auto deadline = rollout_.spec().guard.deadline;
     if (deadline && observation.outcome == Outcome::kOk && observation.latency > *deadline) observation.outcome = Outcome::kDeadline;
     return observation;

@@ -26,11 +26,13 @@ struct Recorded {
 struct Recording {
   std::vector<Recorded> requests;      ///< at least one
   std::chrono::nanoseconds length{0};  ///< then it starts again
+  bool known_before = true;            ///< stable gave these answers before the rollout, too; false: it is known from the rollout only
 };
 
 struct Ailment {
   double errors = 0;  ///< this share of the canary's answers fails
   double slower = 1;  ///< factor on the time of its answers
+  double tail = 0;    ///< this share of its answers takes nine times as long: with 3 %, its p99 about three times
 };
 
 struct Rehearsal {

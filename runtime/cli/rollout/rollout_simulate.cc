@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
+#include <random>
 
 #include "router/rollout/rehearsal.h"
 #include "router/rollout/spec.h"
@@ -22,6 +24,7 @@ namespace {
 
 struct SimulateOptions {
   std::string spec, log;
+  double rate = 0;  ///< requests a second of assumed traffic; 0: the log's
   size_t runs = 100;
   uint64_t most_requests = 2'000'000;  ///< of one rollout
   bool json = false;
@@ -38,8 +41,10 @@ constexpr Case kCases[] = {{"healthy", {}},
                            {"errors 1 %", {.errors = 0.01}},
                            {"errors 5 %", {.errors = 0.05}},
                            {"errors 50 %", {.errors = 0.5}},
-                           {"latency x1.5", {.slower = 1.5}},
-                           {"latency x3", {.slower = 3}}};
+                           {"latency x1.3", {.slower = 1.3}},
+                           {"latency x2", {.slower = 2}},
+                           {"latency x10", {.slower = 10}},
+                           {"p99 x3", {.tail = 0.03}}};
 
 struct Summary {
   std::string name;
@@ -92,6 +97,28 @@ Result<rollout::Spec> read_spec(const std::string& path) {
   return spec;
 }
 
+/// Requests at random times, 0.1 % of them failed. Latencies are lognormal with a median of 20 ms and sigma 0.5; 1 % take four times as long.
+AccessLog assumed_traffic(double per_second) {
+  constexpr size_t kRequests = 20'000;
+  std::mt19937_64 random(1);
+  std::exponential_distribution<double> gap(per_second);
+  std::lognormal_distribution<double> milliseconds(std::log(20.0), 0.5);
+  std::uniform_real_distribution<double> uniform;
+  AccessLog log;
+  double at = 0;
+  for (size_t i = 0; i < kRequests; ++i) {
+    at += gap(random);
+    const double latency = milliseconds(random) * (uniform(random) < 0.01 ? 4 : 1);
+    log.recording.requests.push_back({.at = std::chrono::nanoseconds(std::llround(at * 1e9)),
+                                      .outcome = uniform(random) < 0.001 ? rollout::Outcome::kError : rollout::Outcome::kOk,
+                                      .latency = std::chrono::nanoseconds(std::llround(latency * 1e6))});
+  }
+  log.recording.length = std::chrono::nanoseconds(std::llround((at + gap(random)) * 1e9));
+  log.recording.known_before = false;
+  log.lines = kRequests;
+  return log;
+}
+
 void print_traffic(const AccessLog& log) {
   rollout::Baseline latencies;
   size_t failures = 0;
@@ -102,8 +129,10 @@ void print_traffic(const AccessLog& log) {
   const double seconds = std::chrono::duration<double>(log.recording.length).count();
   const auto count = static_cast<double>(log.recording.requests.size());
   const auto ms = [&](double q) { return std::chrono::duration<double, std::milli>(latencies.quantile(q)).count(); };
-  std::printf("%zu requests in %.1f s (%.1f a second), %.3g %% failed, p50 %.3g ms, p99 %.3g ms", log.recording.requests.size(), seconds,
-              count / seconds, 100 * static_cast<double>(failures) / count, ms(0.5), ms(0.99));
+  const double rate = count / seconds;
+  std::printf("%zu requests in %.1f s (%s a second), %.3g %% failed, p50 %.3g ms, p99 %.3g ms", log.recording.requests.size(), seconds,
+              (rate < 1 ? fmt::format("{:.2g}", rate) : fmt::format("{:.1f}", rate)).c_str(), 100 * static_cast<double>(failures) / count,
+              ms(0.5), ms(0.99));
   std::printf(log.skipped > 0 ? "; %zu lines skipped\n" : "\n", log.skipped);
 }
 
@@ -114,7 +143,7 @@ int run_simulate(const SimulateOptions& options) {
   };
   const auto spec = read_spec(options.spec);
   if (!spec) return refuse(spec.error());
-  const auto log = read_access_log(options.log);
+  const auto log = options.rate > 0 ? Result<AccessLog>(assumed_traffic(options.rate)) : read_access_log(options.log);
   if (!log) return refuse(log.error());
   if (!options.json) {
     print_traffic(*log);
@@ -150,8 +179,11 @@ void add_simulate(CLI::App& group, int& exit_code) {
       group.add_subcommand("simulate", "Simulate many rollouts on the traffic of an access log, with healthy and with broken canaries");
   auto simulated = std::make_shared<SimulateOptions>();
   simulate->add_option("spec", simulated->spec, "document of kind Rollout")->required();
-  simulate->add_option("--log", simulated->log, "access log: JSON lines, the combined format followed by $request_time, or CSV")
-      ->required();
+  auto* traffic = simulate->add_option_group("traffic");
+  traffic->add_option("--log", simulated->log, "access log: JSON lines, the combined format followed by $request_time, or CSV");
+  traffic->add_option("--rate", simulated->rate, "without a log: assume so many requests a second, with a median of 20 ms")
+      ->check(CLI::Range(0.001, 100'000.0));
+  traffic->require_option(1);
   simulate->add_option("--runs", simulated->runs, "rollouts of each kind of canary")->capture_default_str()->check(CLI::Range(1, 100'000));
   simulate->add_option("--most-requests", simulated->most_requests, "most requests of one rollout; then it counts as inconclusive")
       ->capture_default_str()

@@ -50,12 +50,24 @@ def test_healthy_canaries_are_promoted_and_broken_ones_found(simulate, tmp_path)
     done = serin("rollout", "simulate", tmp_path / "rollout.yaml", "--log", tmp_path / "access.log", "--runs", "20", "--json", timeout=120)
     found = cases(done)
     assert found["healthy"]["promoted"] == 20 and found["healthy"]["rolled_back"] == 0
-    for name in ("errors 5 %", "errors 50 %", "latency x3"):
+    for name in ("errors 5 %", "errors 50 %", "latency x2"):
         assert found[name]["rolled_back"] == 20, found[name]
     quick, slow = found["errors 50 %"], found["errors 5 %"]
     assert quick["canary_requests"][0] < slow["canary_requests"][0] and quick["canary_failures"][1] < 60
     assert quick["seconds"][0] < slow["seconds"][0]
     assert json.loads(done.stdout)["requests"] == 20_000
+
+
+def test_traffic_may_be_assumed_where_there_is_no_log_yet(tmp_path):
+    (tmp_path / "rollout.yaml").write_text(json.dumps({**spec(steps=[5, 50, 100]), "guard": {"latency": {"floor": 0}}}))
+    command = ["rollout", "simulate", tmp_path / "rollout.yaml", "--rate", "5", "--runs", "20", "--json"]
+    found = cases(serin(*command, timeout=120))
+    assert found["healthy"]["rolled_back"] == 0
+    for name, most in (("errors 50 %", 20), ("latency x2", 60), ("latency x10", 20)):
+        assert found[name]["rolled_back"] == 20 and found[name]["canary_requests"][0] <= most, found[name]
+    for wrong in (["--rate", "0"], ["--rate", "fast"], [], ["--rate", "5", "--log", tmp_path / "rollout.yaml"]):
+        refused = serin("rollout", "simulate", tmp_path / "rollout.yaml", *wrong)
+        assert refused.returncode == 2 and refused.stderr, wrong
 
 
 def test_people_read_what_their_traffic_is_and_what_follows(simulate):
