@@ -90,6 +90,7 @@ struct Failure {
   Code code = Code::kUnavailable;  ///< as in Client::send()
   std::string_view what;           ///< without the server's address; valid during the call
   bool stale = false;              ///< the server did not see the request, because it had closed a kept connection: retry on a new one
+  bool alone = false;              ///< the server ended this request only (HTTP/2): its connection lives on
 };
 
 /// Receives the answer to a request.
@@ -98,6 +99,8 @@ class AnswerHandler : public BodyHandler {
   virtual void on_answer(Head& head) = 0;
   /// Called before on_progress(true) if there are trailers (HTTP/2 only). The handler may change or take them.
   virtual void on_trailers(Headers&) {}
+  /// Called before on_progress(true) if more bytes came than the answer announced (HTTP/1.1; HTTP/2 fails). They are dropped.
+  virtual void on_excess() {}
   /// Called instead of on_progress(true). No further call follows. May be called from within begin().
   virtual void on_failure(const Failure& failure) = 0;
 

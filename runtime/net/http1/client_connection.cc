@@ -168,10 +168,14 @@ void ClientConnection::set_deadline(Time deadline) {
 }
 
 void ClientConnection::finish() {
+  const bool ends_at_close = inlet_.ends_at_close();
+  const bool over = !ends_at_close && inlet_.buffered() == 0 && inlet_.readable() && inlet_.read(socket_) != Inlet::Step::kNothing;
   // Bytes behind the answer, or an answer to half a request: nobody knows what would come next on this connection.
   const bool kept =
-      keep_alive_ && request_done_ && outlet_.empty() && !outlet_.broken() && inlet_.buffered() == 0 && !inlet_.ends_at_close();
+      keep_alive_ && request_done_ && outlet_.empty() && !outlet_.broken() && !over && inlet_.buffered() == 0 && !ends_at_close;
   AnswerHandler* handler = std::exchange(handler_, nullptr);
+  const bool excess = inlet_.ahead().find_first_not_of("\r\n") != std::string_view::npos;  // some servers send an empty line more
+  if (excess && !head_only_) handler->on_excess();
   if (kept) {
     state_ = State::kIdle;
     reused_ = true;

@@ -193,7 +193,7 @@ void H2ClientStream::advance() {
                  : Code::kIo,
        std::string(refused ? "the server takes no more requests on this connection" : "the server ended the request") + " (" +
            std::string(reason(error_)) + ")",
-       refused && !answered_);
+       refused && !answered_, /*alone=*/nghttp2_session_check_request_allowed(session_.raw()) != 0);
 }
 
 void H2ClientStream::tell_head() {
@@ -228,10 +228,10 @@ void H2ClientStream::lose(Code code, std::string_view what) {
   fail(code, std::string(what).append(when), !answered_ && connection_.may_have_closed_before(began_));
 }
 
-void H2ClientStream::fail(Code code, std::string_view what, bool stale) {
+void H2ClientStream::fail(Code code, std::string_view what, bool stale, bool alone) {
   AnswerHandler* handler = handler_;
   cancel();
-  if (handler) handler->on_failure({.code = code, .what = what, .stale = stale});
+  if (handler) handler->on_failure({.code = code, .what = what, .stale = stale, .alone = alone});
 }
 
 void H2ClientStream::cancel() {

@@ -100,7 +100,7 @@ class H2ClientStream final : public H2Stream, public ClientStream {
   BodyHandler* receiver() override { return answered_ ? handler_ : nullptr; }
   void tell_head();
   void go_on();
-  void fail(Code code, std::string_view what, bool stale = false);
+  void fail(Code code, std::string_view what, bool stale = false, bool alone = false);
 
   H2ClientConnection& connection_;
   AnswerHandler* handler_ = nullptr;
