@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "router/control/service_control.h"
+#include "router/rollout/broken_moment.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {
@@ -19,6 +20,13 @@ Split lower_of(const Split& applied, Split target) {
   target.shadow_ppm = same_canary ? std::min(applied.shadow_ppm, target.shadow_ppm) : 0;
   return target;
 }
+
+/// Messages take their time.
+rollout::Observation told(rollout::Observation observation) {
+  observation.late = rollout::kOtherRouter;
+  return observation;
+}
+const rollout::ShadowPair& told(const rollout::ShadowPair& pair) { return pair; }
 
 }  // namespace
 
@@ -72,7 +80,7 @@ bool ServiceControl::observe_of_others(const Sightings& seen, Time now) {
         const rollout::State& state = state_.rollout->state();
         if (state.id != seen.rollout || state.epoch != seen.epoch) return;
         const rollout::Phase before = state.phase;
-        if (state_.rollout->observe(list[at], now)) any = changed_by_itself(before, now);
+        if (state_.rollout->observe(told(list[at]), now)) any = changed_by_itself(before, now);
       }
     }
   };

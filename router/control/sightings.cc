@@ -15,11 +15,11 @@ using rollout::Observation;
 using rollout::Outcome;
 using rollout::ShadowPair;
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 constexpr size_t kMostEntries = 100'000;
 
-enum ObservationFlag : uint8_t { kCanary = 1, kBatch = 2, kAnswered = 4, kDrawn = 8, kKey = 16, kOutput = 32, kLabel = 64, kFinite = 128 };
-enum PairFlag : uint8_t { kComparable = 1, kMismatch = 2, kStableBatch = 4, kCanaryBatch = 8, kCanaryAnswered = 16 };
+enum ObservationFlag : uint8_t { kCanary = 1, kBatch = 2, kDrawn = 8, kKey = 16, kOutput = 32, kLabel = 64, kFinite = 128 };
+enum PairFlag : uint8_t { kComparable = 1, kMismatch = 2, kStableBatch = 4, kCanaryBatch = 8 };
 
 class Writer {
  public:
@@ -69,6 +69,11 @@ class Reader {
     if (value > static_cast<uint8_t>(Outcome::kNeutral)) bad_ = true;
     return bad_ ? Outcome::kNeutral : static_cast<Outcome>(value);
   }
+  rollout::Ending take_ending() {
+    const auto value = take<uint8_t>();
+    if (value > static_cast<uint8_t>(rollout::Ending::kRefused)) bad_ = true;
+    return bad_ ? rollout::Ending::kAnswered : static_cast<rollout::Ending>(value);
+  }
   uint32_t take_ppm() {
     const auto value = take<uint32_t>();
     if (value > 1'000'000) bad_ = true;
@@ -90,11 +95,11 @@ class Reader {
 
 void write(Writer& to, const Observation& seen) {
   const auto flag = [](bool on, uint8_t bit) { return on ? bit : uint8_t{0}; };
-  to.put(static_cast<uint8_t>(flag(seen.arm == Arm::kCanary, kCanary) | flag(seen.batch.has_value(), kBatch) |
-                              flag(seen.answered, kAnswered) | flag(seen.drawn, kDrawn) | flag(seen.key.has_value(), kKey) |
-                              flag(seen.output.has_value(), kOutput) | flag(seen.output && seen.output->label, kLabel) |
-                              flag(seen.output && seen.output->finite, kFinite)));
+  to.put(static_cast<uint8_t>(flag(seen.arm == Arm::kCanary, kCanary) | flag(seen.batch.has_value(), kBatch) | flag(seen.drawn, kDrawn) |
+                              flag(seen.key.has_value(), kKey) | flag(seen.output.has_value(), kOutput) |
+                              flag(seen.output && seen.output->label, kLabel) | flag(seen.output && seen.output->finite, kFinite)));
   to.put(static_cast<uint8_t>(seen.outcome));
+  to.put(static_cast<uint8_t>(seen.ending));
   to.put(seen.weight_ppm);
   to.put(seen.endpoint);
   to.put(static_cast<int64_t>(seen.latency.count()));
@@ -111,7 +116,7 @@ Observation read_observation(Reader& from) {
   const auto flags = from.take<uint8_t>();
   Observation seen{.arm = flags & kCanary ? Arm::kCanary : Arm::kStable,
                    .outcome = from.take_outcome(),
-                   .answered = (flags & kAnswered) != 0,
+                   .ending = from.take_ending(),
                    .drawn = (flags & kDrawn) != 0};
   seen.weight_ppm = from.take_ppm();
   seen.endpoint = from.take<uint32_t>();
@@ -131,10 +136,10 @@ Observation read_observation(Reader& from) {
 
 void write(Writer& to, const ShadowPair& pair) {
   to.put(static_cast<uint8_t>((pair.comparable ? kComparable : 0) | (pair.mismatch ? kMismatch : 0) |
-                              (pair.stable_batch ? kStableBatch : 0) | (pair.canary_batch ? kCanaryBatch : 0) |
-                              (pair.canary_answered ? kCanaryAnswered : 0)));
+                              (pair.stable_batch ? kStableBatch : 0) | (pair.canary_batch ? kCanaryBatch : 0)));
   to.put(static_cast<uint8_t>(pair.stable));
   to.put(static_cast<uint8_t>(pair.canary));
+  to.put(static_cast<uint8_t>(pair.canary_ending));
   to.put(pair.stable_endpoint);
   to.put(pair.canary_endpoint);
   if (pair.stable_batch) to.put_batch(*pair.stable_batch);
@@ -143,10 +148,10 @@ void write(Writer& to, const ShadowPair& pair) {
 
 ShadowPair read_pair(Reader& from) {
   const auto flags = from.take<uint8_t>();
-  ShadowPair pair{
-      .comparable = (flags & kComparable) != 0, .mismatch = (flags & kMismatch) != 0, .canary_answered = (flags & kCanaryAnswered) != 0};
+  ShadowPair pair{.comparable = (flags & kComparable) != 0, .mismatch = (flags & kMismatch) != 0};
   pair.stable = from.take_outcome();
   pair.canary = from.take_outcome();
+  pair.canary_ending = from.take_ending();
   pair.stable_endpoint = from.take<uint32_t>();
   pair.canary_endpoint = from.take<uint32_t>();
   if (flags & kStableBatch) pair.stable_batch = from.take_batch();

@@ -53,6 +53,11 @@ Outcome outcome_of(Code failure) { return failure == Code::kDeadlineExceeded ? O
 
 bool is_silence(Code failure) { return failure == Code::kUnavailable || failure == Code::kIo; }
 
+rollout::Ending ending_of(const net::Failure& failure) {
+  if (failure.alone || !is_silence(failure.code)) return rollout::Ending::kAnswered;
+  return failure.code == Code::kIo ? rollout::Ending::kBroken : rollout::Ending::kRefused;
+}
+
 std::optional<rollout::BatchId> batch_of(const net::Headers& answer) {
   const auto tag = protocol::parse_batch_tag(answer.get("x-serin-batch"));
   if (!tag) return std::nullopt;
@@ -77,9 +82,9 @@ void Half::take_trailers(const net::Headers& trailers) {
   if (!batch) batch = batch_of(trailers);
 }
 
-void Half::fail(Code code) {
-  outcome = outcome_of(code);
-  answered = !is_silence(code);
+void Half::fail(const net::Failure& failure) {
+  outcome = outcome_of(failure.code);
+  ending = ending_of(failure);
   batch.reset();
 }
 
@@ -87,17 +92,17 @@ void Half::clear() {
   outcome = Outcome::kOk;
   batch.reset();
   json_bytes.reset();
-  answered = true;
-  call = encoded = false;
+  ending = rollout::Ending::kAnswered;
+  malformed = call = encoded = false;
 }
 
 rollout::ShadowPair compare(Half& stable, Half& canary, const Guard& guard, uint64_t random) {
   rollout::ShadowPair pair;
   pair.stable = stable.outcome;
-  pair.canary = canary.outcome;
+  pair.canary = canary.malformed && canary.outcome == Outcome::kOk ? Outcome::kError : canary.outcome;
   pair.stable_batch = stable.batch;
   pair.canary_batch = canary.batch;
-  pair.canary_answered = canary.answered;
+  pair.canary_ending = canary.ending;
   const auto expected = readable(stable), got = readable(canary);
   if (pair.stable != Outcome::kOk || pair.canary != Outcome::kOk || !expected || !got) {  // nothing to compare
     look_again(pair.stable, expected);

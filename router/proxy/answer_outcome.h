@@ -11,6 +11,7 @@
 #include "runtime/net/buffer.h"
 #include "runtime/net/grpc.h"
 #include "runtime/net/http.h"
+#include "runtime/net/stream.h"
 
 namespace serin::router {
 
@@ -21,6 +22,8 @@ rollout::Outcome outcome_of(net::GrpcStatus status);
 rollout::Outcome outcome_of(Code failure);
 /// The endpoint did not answer at all: refused, reset, closed.
 bool is_silence(Code failure);
+/// The ending of a request that failed.
+rollout::Ending ending_of(const net::Failure& failure);
 /// The batch that an answer names as its own.
 std::optional<rollout::BatchId> batch_of(const net::Headers& answer);
 /// The body with the facts from its headers. Makes room after it for the reader. `call`: a gRPC call. Nothing if it is compressed: it is
@@ -33,13 +36,14 @@ struct Half {
   std::optional<rollout::BatchId> batch;
   std::optional<size_t> json_bytes;
   net::Buffer body;
-  bool answered = true;  ///< false: reset or refused connect
-  bool call = false;     ///< a gRPC call
-  bool encoded = false;  ///< compressed: not read
+  rollout::Ending ending = rollout::Ending::kAnswered;
+  bool malformed = false;  ///< more came than was announced
+  bool call = false;       ///< a gRPC call
+  bool encoded = false;    ///< compressed: not read
 
   void take_head(int status, const net::Headers& headers);
   void take_trailers(const net::Headers& trailers);
-  void fail(Code code);
+  void fail(const net::Failure& failure);
   void clear();  ///< everything but the body
 };
 

@@ -126,7 +126,7 @@ void Attempt::on_progress(bool last) {
     alarm_.clear();  // how long messages go on is for both ends to say
     first_latency_ = Clock::now() - started_ - client_time_;
     if (owner_ == nullptr) {  // nobody reads the rest
-      observe(rollout::Outcome::kOk, *first_latency_, /*answered=*/true);
+      observe(rollout::Outcome::kOk, *first_latency_, rollout::Ending::kAnswered);
       return release();
     }
   }
@@ -177,6 +177,7 @@ void Attempt::end() {
   const bool look = placement_.spec && purpose_ == Purpose::kDrawn && placement_.draw.look && keep_body;
   if (grpc_ && !failed) read_grpc_status();
   outcome_ = failed ? outcome_of(failure_.code) : grpc_ ? outcome_of(grpc_status_) : outcome_of(status_);
+  if (malformed_ && outcome_ == rollout::Outcome::kOk) outcome_ = rollout::Outcome::kError;
   if (look && outcome_ == rollout::Outcome::kOk) look_at_answer();
   // A request that did not come in time is its client's fault, and a want of descriptors is ours. Any other answer to half a request is the
   // version's own.
@@ -187,7 +188,8 @@ void Attempt::end() {
   service_->versions[version_]->learn(*endpoint_, blame, started_ + client_time_ + latency);
   service_->versions[version_]->end(*endpoint_);
   service_->latency[version_]->observe(std::chrono::duration<double>(latency).count());
-  observe(outcome_, latency, !failed || !is_silence(failure_.code));
+  const rollout::Ending ending = failed ? ending_of(failure_) : rollout::Ending::kAnswered;
+  observe(outcome_, ending == rollout::Ending::kBroken ? Clock::now() - started_ : latency, ending);
 }
 
 void Attempt::look_at_answer() {
@@ -205,7 +207,7 @@ void Attempt::read_grpc_status() {
   status_ = net::http_status_of(grpc_status_);
 }
 
-void Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, bool answered) {
+void Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, rollout::Ending ending) {
   if (purpose_ != Purpose::kDrawn || !placement_.judged || !placement_.draw.evidence || std::exchange(observed_, true)) return;
   rollout::Observation observation;
   observation.arm = on_canary() ? rollout::Arm::kCanary : rollout::Arm::kStable;
@@ -214,19 +216,19 @@ void Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency
   observation.outcome = outcome;
   observation.latency = latency;
   observation.endpoint = endpoint_->index;
-  observation.answered = answered;
+  observation.ending = ending;
   observation.drawn = placement_.draw.drawn;
   observation.key = placement_.draw.key;
   observation.output = output_;
-  if (this->answered() && answered) observation.batch = batch_of(answer_.headers);
-  if (this->answered() && answered && !observation.batch) observation.batch = batch_of(trailers_);
+  if (answered() && ending == rollout::Ending::kAnswered) observation.batch = batch_of(answer_.headers);
+  if (answered() && ending == rollout::Ending::kAnswered && !observation.batch) observation.batch = batch_of(trailers_);
   service_->controller->observe(service_->index, observation);
 }
 
 /// Still in flight at the guard's deadline: a bad event there and then, not when an answer comes.
 void Attempt::on_alarm() {
   outcome_ = rollout::Outcome::kDeadline;
-  observe(outcome_, *placement_.spec->guard.deadline, /*answered=*/true);
+  observe(outcome_, *placement_.spec->guard.deadline, rollout::Ending::kAnswered);
   if (owner_) return owner_->on_answer_progress(*this);
   release();
 }
@@ -267,7 +269,7 @@ void Attempt::recycle() {
   lane_.buffers().give(std::move(rest_));
   outcome_ = rollout::Outcome::kOk;
   output_.reset();
-  keep_body = grpc_ = streams_ = observed_ = retried_stale_ = false;
+  keep_body = grpc_ = streams_ = malformed_ = observed_ = retried_stale_ = false;
   state_.enter(State::kFree);
   lane_.buffers().give(std::move(body_));
   pool_.give_back(*this);

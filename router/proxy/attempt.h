@@ -91,6 +91,7 @@ class Attempt final : public net::AnswerHandler {
   // net::AnswerHandler
   void on_answer(net::Head& head) override;
   void on_trailers(net::Headers& trailers) override { std::swap(trailers_, trailers); }
+  void on_excess() override { malformed_ = true; }
   std::span<char> body_room(std::optional<uint64_t> left) override;
   void body_filled(size_t bytes) override { body_.filled(bytes); }
   void on_progress(bool end) override;
@@ -120,7 +121,7 @@ class Attempt final : public net::AnswerHandler {
   void end();
   void read_grpc_status();
   void look_at_answer();
-  void observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, bool answered);
+  void observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, rollout::Ending ending);
   void recycle();
 
   Lane& lane_;
@@ -150,6 +151,7 @@ class Attempt final : public net::AnswerHandler {
   std::optional<rollout::Output> output_;  // if the body was inspected
   int status_ = 0;
   bool grpc_ = false, streams_ = false;            // facts of the request
+  bool malformed_ = false;                         // more came than was announced
   bool observed_ = false, retried_stale_ = false;  // each happens at most once
   StateMachine<State, next> state_{State::kFree};
 };

@@ -65,7 +65,7 @@ void Shadow::on_failure(const net::Failure& failure) {
     service_->mirrors_dropped->add();
     return end();
   }
-  canary_.fail(failure.code);
+  canary_.fail(failure);
   compare_both();
 }
 

@@ -21,6 +21,7 @@ class Shadow final : public net::AnswerHandler {
 
   void on_answer(net::Head& head) override { canary_.take_head(head.status, head.headers); }
   void on_trailers(net::Headers& trailers) override { canary_.take_trailers(trailers); }
+  void on_excess() override { canary_.malformed = true; }
   std::span<char> body_room(std::optional<uint64_t> left) override;
   void body_filled(size_t bytes) override { canary_.body.filled(bytes); }
   void on_progress(bool end) override;

@@ -79,6 +79,8 @@ std::optional<Verdict> Judge::observe(const Observation& observation, std::chron
   const bool canary = observation.arm == Arm::kCanary;
   (canary ? canary_answers_ : stable_answers_) += 1;
   step_canary_answers_ += canary;
+  for (const Settled& earlier : units_.settle(observation, at))
+    if (auto verdict = judge_unit(earlier.observation, earlier.unit, at)) return verdict;
   if (!observation.drawn) return judge_cohort(observation, at);
   if (observation.outcome == Outcome::kOk)
     latency_.arrived(observation, at);
@@ -86,14 +88,18 @@ std::optional<Verdict> Judge::observe(const Observation& observation, std::chron
     latency_.not_good(observation, at);
 
   const auto unit = units_.weigh(observation);
-  if (!unit || observation.outcome == Outcome::kNeutral) return std::nullopt;
-  const auto counted = failures_.pass(observation, *unit, is_failure(observation.outcome));
+  return unit ? judge_unit(observation, *unit, at) : std::nullopt;
+}
+
+std::optional<Verdict> Judge::judge_unit(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
+  if (observation.outcome == Outcome::kNeutral) return std::nullopt;
+  const auto counted = failures_.pass(observation, unit, is_failure(observation.outcome));
   if (counted && counted->representative) certify(observation, at);
   if (counted)
     if (auto verdict = judge_failure(observation, *counted, at)) return verdict;
-  if (auto verdict = judge_latency(observation, *unit, at)) return verdict;
-  if (auto verdict = judge_output(observation, *unit, at)) return verdict;
-  return judge_thresholds(observation, *unit, at);
+  if (auto verdict = judge_latency(observation, unit, at)) return verdict;
+  if (auto verdict = judge_output(observation, unit, at)) return verdict;
+  return judge_thresholds(observation, unit, at);
 }
 
 EventGuard* Judge::guard_of(Outcome outcome) {
@@ -174,18 +180,27 @@ void Judge::certify(const Observation& observation, std::chrono::milliseconds at
 /// already counted as a drawn attempt, so a pair is news only in a step that draws nothing to the canary.
 const EventGuard* Judge::judge_pair(const ShadowPair& pair, std::chrono::milliseconds at) {
   if (!shadow_step_) return nullptr;
+  const Observation canary_half{.arm = Arm::kCanary,
+                                .weight_ppm = kAll / 2,
+                                .outcome = pair.canary,
+                                .batch = pair.canary_batch,
+                                .endpoint = pair.canary_endpoint,
+                                .ending = pair.canary_ending};
+  if (const EventGuard* tripped = judge_settled_pairs(canary_half, at)) return tripped;
   const auto stable = pair_units_.weigh(
       {.arm = Arm::kStable, .weight_ppm = kAll / 2, .outcome = pair.stable, .batch = pair.stable_batch, .endpoint = pair.stable_endpoint});
-  const auto canary = pair_units_.weigh({.arm = Arm::kCanary,
-                                         .weight_ppm = kAll / 2,
-                                         .outcome = pair.canary,
-                                         .batch = pair.canary_batch,
-                                         .endpoint = pair.canary_endpoint,
-                                         .answered = pair.canary_answered});
+  const auto canary = pair_units_.weigh(canary_half);
   for (EventGuard* guard : {&err_, &rej_, &dl_}) {
     const auto if_bad = [&](const std::optional<Unit>& unit, Outcome outcome) { return guard_of(outcome) == guard ? unit : std::nullopt; };
     if (guard->observe_pair(if_bad(stable, pair.stable), if_bad(canary, pair.canary), at)) return guard;
   }
+  return nullptr;
+}
+
+/// Broken halves of earlier pairs. A pair does not say when it was drawn, so that a sign of life is one that comes kOneMoment later.
+const EventGuard* Judge::judge_settled_pairs(const Observation& canary, std::chrono::milliseconds at) {
+  for (const Settled& earlier : pair_units_.settle(canary, at))
+    if (err_.observe_pair(std::nullopt, earlier.unit, at)) return &err_;
   return nullptr;
 }
 

@@ -45,12 +45,14 @@ class Judge {
   VerdictRecord record() const;
 
  private:
+  std::optional<Verdict> judge_unit(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   std::optional<Verdict> judge_failure(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   std::optional<Verdict> judge_latency(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   std::optional<Verdict> judge_output(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   std::optional<Verdict> judge_thresholds(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   std::optional<Verdict> judge_cohort(const Observation& observation, std::chrono::milliseconds at);
   const EventGuard* judge_pair(const ShadowPair& pair, std::chrono::milliseconds at);
+  const EventGuard* judge_settled_pairs(const Observation& canary, std::chrono::milliseconds at);
   void remember_difference(const ShadowPair& pair, std::chrono::milliseconds at);
   void certify(const Observation& observation, std::chrono::milliseconds at);
   EventGuard* guard_of(Outcome outcome);

@@ -21,7 +21,7 @@ struct BatchId {
 
 enum class Outcome : uint8_t {
   kOk,        ///< 2xx, well formed
-  kError,     ///< 5xx, reset, malformed, NaN/Inf in the outputs: a bad event of `err`
+  kError,     ///< 5xx, cut off, malformed, no connection, NaN/Inf in the outputs: a bad event of `err`
   kRejected,  ///< 4xx except 401, 403, 429, 499: a bad event of `rej`
   kDeadline,  ///< still in flight when its deadline passed: a bad event of `dl`
   kNeutral,   ///< 401, 403, 429, 499, 3xx: no information about the version
@@ -30,6 +30,13 @@ enum class Outcome : uint8_t {
 inline bool is_failure(Outcome outcome) {
   return outcome == Outcome::kError || outcome == Outcome::kRejected || outcome == Outcome::kDeadline;
 }
+
+/// How an attempt ended, whatever its outcome.
+enum class Ending : uint8_t {
+  kAnswered,  ///< by the version: with an answer, with invalid bytes, or with the reset of one stream; or the deadline passed
+  kBroken,    ///< the connection stood, and broke before the end of the answer
+  kRefused,   ///< there was no connection
+};
 
 /// The content of a good answer's body, if it was inspected: every answer of the canary, a random part of stable's (draw.h).
 struct Output {
@@ -48,18 +55,19 @@ struct Observation {
   uint64_t epoch = 0;       ///< of the rollout at the draw; others are ignored
   uint32_t weight_ppm = 0;  ///< the canary's share at the draw (Draw::weight_ppm)
   Outcome outcome = Outcome::kOk;
-  std::chrono::nanoseconds latency{0};  ///< time to the whole answer; meaningful for kOk only
-  std::optional<BatchId> batch;         ///< absent: unknown backend, reset, refused connect, deadline
+  std::chrono::nanoseconds latency{0};  ///< time to the whole answer if kOk; from the draw to the break if kBroken
+  std::optional<BatchId> batch;         ///< absent: unknown backend, broken answer, refused connect, deadline
   uint32_t endpoint = 0;                ///< index within the service: the unit if there is no batch
-  bool answered = true;                 ///< false: reset or refused connect. Such failures are counted by episode, not by request
-  bool drawn = true;             ///< false: sent to the canary by its header (Spec::cohort), so that it cannot be compared with stable
-  std::optional<uint64_t> key;   ///< Draw::key if requests stick: then the key is the unit
-  std::optional<Output> output;  ///< if the body was inspected
+  Ending ending = Ending::kAnswered;    ///< representative.cc: the unit of those that were not answered
+  bool drawn = true;                  ///< false: sent to the canary by its header (Spec::cohort), so that it cannot be compared with stable
+  std::optional<uint64_t> key;        ///< Draw::key if requests stick: then the key is the unit
+  std::optional<Output> output;       ///< if the body was inspected
+  std::chrono::milliseconds late{0};  ///< it may be that much older than its report, if another router reported it
 };
 
 /// A failure without an answer: no reply that could name its batch.
 inline bool is_silent_failure(const Observation& observation) {
-  return !observation.batch && (!observation.answered || observation.outcome == Outcome::kDeadline);
+  return !observation.batch && (observation.ending != Ending::kAnswered || observation.outcome == Outcome::kDeadline);
 }
 
 /// The difference of two answers to one request, for display; the judge uses ShadowPair::mismatch.
@@ -84,7 +92,7 @@ struct ShadowPair {
   // The units of the two answers, as in Observation: a failing batch is one unit of evidence here, too.
   std::optional<BatchId> stable_batch, canary_batch;
   uint32_t stable_endpoint = 0, canary_endpoint = 1;
-  bool canary_answered = true;  ///< false: reset or refused connect
+  Ending canary_ending = Ending::kAnswered;
 };
 
 }  // namespace serin::rollout

@@ -28,9 +28,18 @@
 // at most once, which is a_c or less for each of its requests unless its batches have just shrunk while stable's have not.
 // A large batch that fails alone weighs n a_s > 1, against the evidence: safe, too. Where every batch of stable's has the same size nothing changes.
 //
-// An answer without a batch id is its own unit (a backend that names no batches, a request refused by a foreign server). A failure without
-// an answer (deadline, reset, refused connect) is one of an episode: a dead endpoint fails a thousand requests and says one thing. The
-// endpoint fails there, so the share is at least the canary's share of the endpoints.
+// An answer without a batch id is its own unit (a backend that names no batches, a request refused by a foreign server). A deadline or a
+// refused connection is one of an episode: a dead endpoint fails a thousand requests and says one thing. The endpoint fails there, so the
+// share is at least the canary's share of the endpoints.
+//
+// A broken answer is either. It waits until its endpoint shows a sign of life (broken_moment.h): then it is an error like a 500, at the
+// drawn share. If a connection is refused first, or a second passes, it opens an episode. A live process that is taken for dead counts at a
+// share that is too high, which is safe. A dead one is taken for alive where a request reaches it in the moment of its death: that request
+// falls on the arms by the draw, and so at the drawn share. It is taken for alive, too, if it is back within a second and no request was
+// refused meanwhile. That is likelier for the arm with less traffic, and it alone is not bounded; healthy_test.cc has such situations.
+//
+// All answers that break at one moment may have one cause: a network that resets the connections of both arms, processes alive. So they
+// count as a stall does, above: each of stable's, and one of the canary's.
 
 #include "router/rollout/representative.h"
 
@@ -46,6 +55,7 @@ constexpr uint32_t kMostEndpoints = 4096;
 
 uint32_t batch_size(const BatchId& batch) { return std::max<uint32_t>(batch.n, 1); }
 uint64_t inverse(uint32_t n) { return (uint64_t{1} << 32) / n; }
+double drawn_share(const Observation& observation) { return static_cast<double>(observation.weight_ppm) / kAll; }
 
 }  // namespace
 
@@ -71,14 +81,60 @@ Unit Unit::scaled(double factor) const {
 
 Units::Units(Guard::Unit unit) : unit_(unit) {}
 
+const std::vector<Settled>& Units::settle(const Observation& observation, std::chrono::milliseconds at) {
+  settled_.clear();
+  if (unit_ == Guard::Unit::kRequest) return settled_;
+  if (waiting_ > 0) settle_overdue(at);
+  if (observation.outcome == Outcome::kDeadline) return settled_;  // neither a sign of life nor of death
+  if (observation.ending == Ending::kAnswered && waiting_ == 0) return settled_;
+  Endpoint& endpoint = endpoint_of(observation);
+  const bool refused = observation.ending == Ending::kRefused;
+  if (refused) endpoint.refused = at;
+  if (endpoint.broken && refused)
+    settle_dead(endpoint);
+  else if (endpoint.broken && endpoint.broken->outlived_by(observation, at))
+    settle_alive(endpoint);
+  if (observation.ending == Ending::kBroken && observation.drawn) hold(endpoint, observation, at);
+  return settled_;
+}
+
+void Units::settle_overdue(std::chrono::milliseconds at) {
+  for (Endpoint& endpoint : endpoints_)
+    if (endpoint.broken && endpoint.broken->overdue(at)) settle_dead(endpoint);
+}
+
+void Units::settle_alive(Endpoint& endpoint) {
+  for (const Observation& broken : endpoint.broken->answers()) settled_.push_back({broken, drawn_share(broken)});
+  endpoint.failing = false;
+  endpoint.broken.reset();
+  --waiting_;
+}
+
+void Units::settle_dead(Endpoint& endpoint) {
+  const Observation& first = endpoint.broken->answers().front();
+  if (!std::exchange(endpoint.failing, true)) settled_.push_back({first, std::max(drawn_share(first), endpoint_share())});
+  endpoint.broken.reset();
+  --waiting_;
+}
+
+/// Its request may be older than a refused connection: the dying process still had it.
+void Units::hold(Endpoint& endpoint, const Observation& observation, std::chrono::milliseconds at) {
+  if (endpoint.broken) return endpoint.broken->add(observation);
+  if (endpoint.refused && !drawn_after(*endpoint.refused, observation, at)) return;
+  endpoint.failing = false;  // it was connected to: what had failed before is over
+  endpoint.broken.emplace(observation, at);
+  ++waiting_;
+}
+
 std::optional<Unit> Units::weigh(const Observation& observation) {
+  const double drawn = drawn_share(observation);
+  if (unit_ == Guard::Unit::kRequest) return observation.outcome == Outcome::kNeutral ? std::nullopt : std::optional<Unit>(drawn);
+  if (observation.ending == Ending::kBroken) return std::nullopt;  // settle() has it
   Endpoint& endpoint = endpoint_of(observation);
   const bool silent = is_silent_failure(observation);
   const bool in_episode = std::exchange(endpoint.failing, silent) && silent;
   if (observation.outcome == Outcome::kNeutral) return std::nullopt;
 
-  const double drawn = static_cast<double>(observation.weight_ppm) / kAll;
-  if (unit_ == Guard::Unit::kRequest) return drawn;
   if (in_episode) return std::nullopt;
   if (silent) return std::max(drawn, endpoint_share());
   if (!observation.batch) return drawn;

@@ -6,14 +6,17 @@
 // batch counts for a part: representative.cc gives the reason. If requests stick to an arm by a key, key_gate.h is applied on top.
 //
 //   Units units(Guard::Unit::kBatch);
+//   for (const Settled& earlier : units.settle(observation, at)) process.observe(earlier.observation.arm, ...);
 //   if (const auto unit = units.weigh(observation)) process.observe(observation.arm, unit->share, unit->count);
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "router/rollout/broken_moment.h"
 #include "router/rollout/observation.h"
 #include "router/rollout/spec.h"
 
@@ -44,21 +47,36 @@ struct Unit {
   void update_share();
 };
 
+/// A broken answer that had waited for a sign of life, and counts now.
+struct Settled {
+  Observation observation;
+  Unit unit;
+};
+
 class Units {
  public:
   explicit Units(Guard::Unit unit);
 
-  /// Nothing if the answer is no evidence of its own. Call once for each answer.
+  /// The broken answers about which this answer, or the time, leaves no doubt. Call it before weigh(), for each answer. Valid until the next
+  /// call.
+  const std::vector<Settled>& settle(const Observation& observation, std::chrono::milliseconds at);
+  /// Nothing if the answer is no evidence of its own, or waits. Call once for each answer.
   std::optional<Unit> weigh(const Observation& observation);
 
  private:
   struct Endpoint {
     bool seen = false;
     Arm arm = Arm::kStable;
-    bool failing = false;  // an episode is open: a failure without an answer was counted, and no answer has come since
+    bool failing = false;                // an episode is open: a failure without an answer was counted, and no sign of life has come since
+    std::optional<BrokenMoment> broken;  // waits
+    std::optional<std::chrono::milliseconds> refused;  // a connection, the last time
   };
 
   Endpoint& endpoint_of(const Observation& observation);
+  void settle_overdue(std::chrono::milliseconds at);
+  void settle_alive(Endpoint& endpoint);
+  void settle_dead(Endpoint& endpoint);
+  void hold(Endpoint& endpoint, const Observation& observation, std::chrono::milliseconds at);
   double ratio() const;
   bool larger_than_usual(const BatchId& batch) const;
   double usual_part() const;
@@ -86,6 +104,8 @@ class Units {
   std::array<ArmSums, 2> sums_;
   std::vector<Endpoint> endpoints_;
   std::array<uint32_t, 2> endpoint_counts_{};
+  size_t waiting_ = 0;  // endpoints with a broken moment
+  std::vector<Settled> settled_;
 };
 
 }  // namespace serin::rollout

@@ -1,7 +1,8 @@
 // silence_watch.h: Detects a canary that does not answer at all.
 //
 // A dead endpoint is one episode of evidence however many requests it loses (representative.h). So silence has its own rule: the canary
-// fails without an answer for twice the deadline while stable answers.
+// fails without an answer for twice the deadline while stable answers. A broken answer is none. But where the canary's process lives, broken
+// answers are errors, and a handful of them decides before the silence does.
 #pragma once
 
 #include <chrono>

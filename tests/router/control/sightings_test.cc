@@ -20,17 +20,25 @@ SightingsMessage example() {
   SightingsMessage message{.sender = "router-a/1f2e", .sequence = 42};
   Sightings& seen = message.sightings;
   seen = {.service = "digits", .rollout = "digits-7", .epoch = 7, .dropped = 3};
-  seen.observations = {
-      {.arm = Arm::kCanary, .epoch = 7, .weight_ppm = 50'000, .outcome = Outcome::kDeadline, .endpoint = 3, .answered = false},
-      {.epoch = 7,
-       .weight_ppm = 50'000,
-       .latency = std::chrono::microseconds(1234),
-       .batch = rollout::BatchId{99, 2, 8},
-       .key = 17,
-       .output = rollout::Output{.weight_ppm = 200'000, .finite = true, .form = 5, .label = 0, .score = 0.25}},
-      {.epoch = 7, .drawn = false, .output = rollout::Output{.finite = false}}};
+  seen.observations = {{.arm = Arm::kCanary,
+                        .epoch = 7,
+                        .weight_ppm = 50'000,
+                        .outcome = Outcome::kDeadline,
+                        .endpoint = 3,
+                        .ending = rollout::Ending::kBroken},
+                       {.epoch = 7,
+                        .weight_ppm = 50'000,
+                        .latency = std::chrono::microseconds(1234),
+                        .batch = rollout::BatchId{99, 2, 8},
+                        .key = 17,
+                        .output = rollout::Output{.weight_ppm = 200'000, .finite = true, .form = 5, .label = 0, .score = 0.25}},
+                       {.epoch = 7, .drawn = false, .output = rollout::Output{.finite = false}}};
   seen.pairs = {{.epoch = 7, .canary = Outcome::kError, .canary_batch = rollout::BatchId{1, 0, 1}, .stable_endpoint = 2},
-                {.epoch = 7, .comparable = true, .mismatch = true, .stable_batch = rollout::BatchId{4, 1, 3}, .canary_answered = false}};
+                {.epoch = 7,
+                 .comparable = true,
+                 .mismatch = true,
+                 .stable_batch = rollout::BatchId{4, 1, 3},
+                 .canary_ending = rollout::Ending::kRefused}};
   return message;
 }
 
@@ -41,8 +49,8 @@ void expect_equal(const std::optional<rollout::BatchId>& a, const std::optional<
 }
 
 void expect_equal(const Observation& a, const Observation& b) {
-  EXPECT_EQ(std::tie(a.arm, a.epoch, a.weight_ppm, a.outcome, a.latency, a.endpoint, a.answered, a.drawn, a.key),
-            std::tie(b.arm, b.epoch, b.weight_ppm, b.outcome, b.latency, b.endpoint, b.answered, b.drawn, b.key));
+  EXPECT_EQ(std::tie(a.arm, a.epoch, a.weight_ppm, a.outcome, a.latency, a.endpoint, a.ending, a.drawn, a.key),
+            std::tie(b.arm, b.epoch, b.weight_ppm, b.outcome, b.latency, b.endpoint, b.ending, b.drawn, b.key));
   expect_equal(a.batch, b.batch);
   ASSERT_EQ(a.output.has_value(), b.output.has_value());
   if (!a.output) return;
@@ -63,8 +71,8 @@ TEST(Sightings, ArriveAsTheyWereSent) {
   ASSERT_EQ(got->sightings.pairs.size(), sent.sightings.pairs.size());
   for (size_t i = 0; i < sent.sightings.pairs.size(); ++i) {
     const rollout::ShadowPair &a = got->sightings.pairs[i], &b = sent.sightings.pairs[i];
-    EXPECT_EQ(std::tie(a.epoch, a.stable, a.canary, a.comparable, a.mismatch, a.stable_endpoint, a.canary_endpoint, a.canary_answered),
-              std::tie(b.epoch, b.stable, b.canary, b.comparable, b.mismatch, b.stable_endpoint, b.canary_endpoint, b.canary_answered));
+    EXPECT_EQ(std::tie(a.epoch, a.stable, a.canary, a.comparable, a.mismatch, a.stable_endpoint, a.canary_endpoint, a.canary_ending),
+              std::tie(b.epoch, b.stable, b.canary, b.comparable, b.mismatch, b.stable_endpoint, b.canary_endpoint, b.canary_ending));
     expect_equal(a.stable_batch, b.stable_batch);
     expect_equal(a.canary_batch, b.canary_batch);
   }
@@ -75,7 +83,7 @@ TEST(Sightings, CutAnywhereOrWithMoreBehindAreRefused) {
   for (size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(decode(std::string_view(whole).substr(0, size))) << size;
   EXPECT_FALSE(decode(whole + '\0'));
   std::string other = whole;
-  other[0] = 2;
+  other[0] = 1;
   EXPECT_FALSE(decode(other)) << "another version of the layout";
 }
 

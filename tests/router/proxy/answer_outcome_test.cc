@@ -27,7 +27,7 @@ Half half(const Answer& answer) {
   Half made;
   made.take_head(answer.status, {});
   made.body.append(answer.body);
-  if (answer.failure) made.fail(*answer.failure);
+  if (answer.failure) made.fail({.code = *answer.failure});
   return made;
 }
 
@@ -56,6 +56,22 @@ TEST(OutcomeOf, Statuses) {
 TEST(OutcomeOf, NoAnswer) {
   EXPECT_EQ(outcome_of(Code::kDeadlineExceeded), Outcome::kDeadline);
   for (const Code code : {Code::kUnavailable, Code::kCorrupt, Code::kTooLarge}) EXPECT_EQ(outcome_of(code), Outcome::kError);
+}
+
+TEST(EndingOf, AFailureIsOfTheConnectionOrOfTheRequest) {
+  using rollout::Ending;
+  EXPECT_EQ(ending_of({.code = Code::kUnavailable}), Ending::kRefused);
+  EXPECT_EQ(ending_of({.code = Code::kIo}), Ending::kBroken);
+  for (const Code code : {Code::kCorrupt, Code::kTooLarge, Code::kDeadlineExceeded})
+    EXPECT_EQ(ending_of({.code = code}), Ending::kAnswered);
+  for (const Code code : {Code::kUnavailable, Code::kIo})
+    EXPECT_EQ(ending_of({.code = code, .alone = true}), Ending::kAnswered) << "the server's own word about one request";
+}
+
+TEST(Compare, AnAnswerLongerThanAnnouncedIsAnError) {
+  Half expected = half({}), got = half({});
+  got.malformed = true;
+  EXPECT_EQ(compare(expected, got, {}, 0).canary, Outcome::kError);
 }
 
 TEST(AnswerBody, KnowsWhereBinaryTensorsBegin) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <tuple>
 
 #include "router/rollout/alpha_budget.h"
 #include "router/rollout/bernoulli_mixture.h"
@@ -72,6 +73,23 @@ INSTANTIATE_TEST_SUITE_P(Table, ErrorRows,
                                          Row{"1 -> 5 %", 0.01, 0.05, {240, 254, 330, 602}, {629, 691, 866, 1464}, false},
                                          Row{"0.1 -> 1 %", 0.001, 0.01, {675, 739, 989, 1948}, {2022, 2341, 3279, 4640}, true},
                                          Row{"1 -> 2 %", 0.01, 0.02, {2512, 2657, 3248, 5577}, {7908, 7446, 8491, 15173}, true}));
+
+// An answer that is cut off is as strong as a 500. It counts once the next answer shows that the endpoint lives, and what breaks meanwhile counts
+// with it.
+TEST(BrokenAnswers, AreAsStrongAsErrors) {
+  for (const auto& [name, stable, canary] :
+       {std::tuple{"0.1 -> 10 %", 0.001, 0.1}, {"1 -> 50 %", 0.01, 0.5}, {"0.1 -> 100 %", 0.001, 1.}}) {
+    for (double percent : {5., 20.}) {
+      const Quantiles errors = detect(percent, {.stable = stable, .canary = canary}, 2000);
+      const Quantiles cut = detect(percent, {.stable = stable, .canary = canary, .cut_off = true}, 2000);
+      std::printf("  cut off %-14s at %2g %%: median %5g, p99 %5g canary requests; as 500: %g, %g\n", name, percent, cut.median, cut.p99,
+                  errors.median, errors.p99);
+      const double together = percent / 20;  // canary requests in progress at once: 200 a second, 20 ms each
+      EXPECT_LE(cut.median, (1 + 0.6 * together) * errors.median + 2);
+      EXPECT_LE(cut.p99, (1 + together) * errors.p99 + 3);
+    }
+  }
+}
 
 struct LatencyRow {
   const char* fault;

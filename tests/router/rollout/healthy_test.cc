@@ -164,6 +164,29 @@ std::vector<Situation> stalls() {
   return all;
 }
 
+/// Endpoints of both arms are killed as often: what breaks is the one event of an endpoint. Or a network resets all connections of both. While
+/// stable is dead only the canary has latencies, so they are left out here.
+std::vector<Situation> deaths() {
+  using std::chrono::milliseconds;
+  std::vector<Situation> all;
+  const auto add = [&](const char* name, double percent, const Fault& fault) {
+    all.push_back({fmt::format("{} at {} %", name, percent),
+                   fmt::format("steps: [{{setWeight: {}, until: {{duration: 100h}}}}]\ndryRun: [latency]\n", percent), fault, 10'000});
+  };
+  constexpr milliseconds kOften{5'000};
+  for (double percent : {1., 5., 20., 50.}) {
+    add("endpoints killed", percent, {.killed_every = kOften});
+    add("killed, back after 0.3 s", percent, {.killed_every = kOften, .dead_for = milliseconds(300)});
+    add("slow endpoints killed", percent, {.killed_every = kOften, .service_time = 20});
+    add("all connections reset", percent, {.reset_every = kOften});
+  }
+  add("slow, back after 0.3 s", 5, {.killed_every = kOften, .dead_for = milliseconds(300), .service_time = 20});
+  add("slow, all connections reset", 5, {.reset_every = kOften, .service_time = 20});
+  add("1 % cut off on both arms", 5, {.stable = 0.01, .canary = 0.01, .cut_off = true});
+  add("30 % cut off on both arms", 5, {.stable = 0.3, .canary = 0.3, .cut_off = true});
+  return all;
+}
+
 /// Four thousand rollouts, or with SERIN_LONG=1 ten thousand of each situation.
 void expect_alpha_is_kept(const std::vector<Situation>& all) {
   const uint64_t runs = std::getenv("SERIN_LONG") != nullptr ? 10'000 : (4'000 + all.size() - 1) / all.size();
@@ -193,6 +216,8 @@ void expect_alpha_is_kept(const std::vector<Situation>& all) {
 TEST(Healthy, RolloutsAreNotRolledBack) { expect_alpha_is_kept(situations()); }
 
 TEST(Healthy, RolloutsAreNotRolledBackWhereBothArmsStandStill) { expect_alpha_is_kept(stalls()); }
+
+TEST(Healthy, RolloutsAreNotRolledBackWhereEndpointsDie) { expect_alpha_is_kept(deaths()); }
 
 /// Why the unit is the batch: every answer of a failed batch counted by itself is eight times the same news.
 TEST(Healthy, RolloutsWouldBeRolledBackIfEveryRequestCounted) {

@@ -70,10 +70,14 @@ Simulation::Simulation(Spec spec, const Fault& fault, uint64_t seed)
     : fault_(fault),
       seed_(seed),
       random_(seed),
-      rollout_(Rollout::start(std::move(spec), "s-1", 1, fault.known_before ? simulated_baseline() : Baseline(), now_)) {}
+      rollout_(Rollout::start(std::move(spec), "s-1", 1, fault.known_before ? simulated_baseline() : Baseline(), now_)) {
+  for (Endpoint& endpoint : endpoints_) endpoint.dies = after(fault_.killed_every);
+  next_reset_ = after(fault_.reset_every);
+}
 
 void Simulation::run(uint64_t requests) {
   while (requests_ < requests && !is_over(rollout_.state().phase)) {
+    if (takes_time()) let_end(now_);
     if (fault_.stall_every > 0 && requests_ % fault_.stall_every == 0) stall();
     request();
     ++requests_;
@@ -101,7 +105,72 @@ void Simulation::request() {
   if (draw.place == Place::kBaseline)
     observation.latency = std::chrono::nanoseconds(std::llround(static_cast<double>(observation.latency.count()) * fault_.baseline_slower));
   if (fault_.first_label[0] > 0 && draw.look && observation.outcome == Outcome::kOk) observation.output = output(arm, draw.look_weight_ppm);
+  if (takes_time()) return begin(std::move(observation));
   rollout_.observe(observation, now_);
+}
+
+// ---- requests that take their time ----
+
+Time Simulation::after(std::chrono::milliseconds mean) {
+  if (mean.count() == 0) return Time::max();
+  const double drawn = -std::log(1 - random_.uniform()) * static_cast<double>(mean.count());
+  return now_ + std::chrono::microseconds(static_cast<int64_t>(drawn * 1e3));
+}
+
+void Simulation::begin(Observation observation) {
+  Endpoint& endpoint = endpoints_[static_cast<size_t>(observation.arm)];
+  if (now_ < endpoint.back) {
+    observation.outcome = Outcome::kError;
+    observation.ending = Ending::kRefused;
+    observation.batch.reset();
+    rollout_.observe(observation, now_);
+    return;
+  }
+  const auto drawn = latencies()[random_.next() & (latencies().size() - 1)];
+  observation.latency = std::chrono::nanoseconds(std::llround(static_cast<double>(drawn.count()) * fault_.service_time));
+  if (observation.outcome == Outcome::kError && fault_.cut_off) {
+    observation.ending = Ending::kBroken;
+    observation.batch.reset();
+  }
+  endpoint.requests.push({now_, now_ + observation.latency, observation});
+}
+
+/// What ends, and what is killed or reset, until then, in its order.
+void Simulation::let_end(Time until) {
+  for (;;) {
+    Time next = next_reset_;
+    for (const Endpoint& endpoint : endpoints_) {
+      next = std::min(next, endpoint.dies);
+      if (!endpoint.requests.empty()) next = std::min(next, endpoint.requests.top().ends);
+    }
+    if (next > until || is_over(rollout_.state().phase)) return;
+    for (Arm arm : {Arm::kStable, Arm::kCanary}) {
+      Endpoint& endpoint = endpoints_[static_cast<size_t>(arm)];
+      if (next == endpoint.dies) {
+        break_all(arm, next);
+        endpoint.back = next + fault_.dead_for;
+        endpoint.dies = std::max(endpoint.back, after(fault_.killed_every));
+      } else if (next == next_reset_) {
+        break_all(arm, next);
+      } else if (!endpoint.requests.empty() && endpoint.requests.top().ends == next) {
+        rollout_.observe(endpoint.requests.top().observation, next);
+        endpoint.requests.pop();
+      }
+    }
+    if (next == next_reset_) next_reset_ = after(fault_.reset_every);
+  }
+}
+
+void Simulation::break_all(Arm arm, Time when) {
+  auto& requests = endpoints_[static_cast<size_t>(arm)].requests;
+  for (; !requests.empty(); requests.pop()) {
+    Observation observation = requests.top().observation;
+    observation.outcome = Outcome::kError;
+    observation.ending = Ending::kBroken;
+    observation.latency = when - requests.top().began;
+    observation.batch.reset();
+    rollout_.observe(observation, when);
+  }
 }
 
 bool Simulation::user_fails(uint64_t user, Arm arm) const {

@@ -9,6 +9,8 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <queue>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,11 @@ struct Fault {
   uint64_t stall_every = 0, stall_longest = 0;    ///< in requests: both arms stand still, then answer what has come in batches of up to 32
   bool canary_resumes_first = false;              ///< the order in which the arms answer after a stall
   double stalled = 0;                             ///< the rate of both arms in a stall, on top of their own
+  bool cut_off = false;                           ///< a bad answer breaks off, and its endpoint lives on
+  std::chrono::milliseconds killed_every{0};      ///< on average, each arm's endpoint; 0: never. Its requests in progress break
+  std::chrono::milliseconds dead_for{2000};       ///< then it refuses connections
+  std::chrono::milliseconds reset_every{0};       ///< on average, all connections of both arms at once, processes alive
+  double service_time = 1;                        ///< factor on the latencies if answers take their time (the four above)
   double disagreement = 0.02;                     ///< of shadow pairs
   uint64_t change_weight_every = 0;               ///< requests between weights set by hand, 0: never
   uint64_t users = 0, session = 1;          ///< of a sticky rollout: all requests of a user fail or none, for so many requests of all users
@@ -77,6 +84,9 @@ class Simulation {
 
  private:
   void request();
+  void begin(Observation observation);
+  void let_end(Time until);
+  void break_all(Arm arm, Time when);
   void stall();
   void resume(Arm arm, const std::vector<uint64_t>& arrivals, uint64_t end, uint32_t weight_ppm);
   void shadow();
@@ -93,12 +103,28 @@ class Simulation {
     bool bad = false;
   };
 
+  /// A request in progress.
+  struct InProgress {
+    Time began, ends;
+    Observation observation;
+    bool operator>(const InProgress& other) const { return ends > other.ends; }
+  };
+  /// The endpoint of an arm.
+  struct Endpoint {
+    Time dies, back;  // if it is killed at all
+    std::priority_queue<InProgress, std::vector<InProgress>, std::greater<>> requests;
+  };
+  bool takes_time() const { return fault_.cut_off || fault_.killed_every.count() > 0 || fault_.reset_every.count() > 0; }
+  Time after(std::chrono::milliseconds mean);
+
   Fault fault_;
   uint64_t seed_;
   Random random_;
   Time now_{};
   Rollout rollout_;
   std::array<Batch, 2> forming_;
+  std::array<Endpoint, 2> endpoints_;
+  Time next_reset_{};
   uint64_t batches_ = 0, requests_ = 0, canary_requests_ = 0;
 };
 

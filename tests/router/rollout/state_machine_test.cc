@@ -198,10 +198,70 @@ TEST(RolloutVerdict, ACanaryThatRefusesEverythingIsCaughtWhileItIsShadowed) {
 TEST(RolloutVerdict, ACanaryThatIsNotUpYetLosesNothingWhileItIsShadowed) {
   Bench bench("");
   for (int i = 0; i < 1000; ++i)
-    bench.rollout.observe(ShadowPair{.epoch = 7, .canary = Outcome::kError, .canary_answered = false}, bench.now);
+    bench.rollout.observe(ShadowPair{.epoch = 7, .canary = Outcome::kError, .canary_ending = Ending::kRefused}, bench.now);
   EXPECT_EQ(bench.phase(), Phase::kProgressing) << "a thousand refused connections are one episode";
   bench.pass_step();
   EXPECT_EQ(bench.weight(), 10'000u);
+}
+
+TEST(RolloutVerdict, ACanaryWhoseAnswersAreCutOffIsCaughtWhileItIsShadowed) {
+  Bench bench("");
+  int pairs = 0;
+  for (; pairs < 100 && bench.phase() == Phase::kProgressing; ++pairs) {
+    bench.now += milliseconds(50);
+    bench.rollout.observe(ShadowPair{.epoch = 7, .canary = Outcome::kError, .canary_ending = Ending::kBroken}, bench.now);
+  }
+  EXPECT_EQ(bench.rollout.state().cause, "err");
+  EXPECT_LE(pairs, 25);
+}
+
+TEST(RolloutVerdict, ACanaryThatDiesWhileItIsShadowedIsOneEpisode) {
+  Bench bench("");
+  for (int death = 0; death < 5; ++death) {
+    for (int i = 0; i < 10; ++i)
+      bench.rollout.observe(ShadowPair{.epoch = 7, .canary = Outcome::kError, .canary_ending = Ending::kBroken}, bench.now);
+    for (int i = 0; i < 100; ++i) {
+      bench.now += milliseconds(20);
+      bench.rollout.observe(ShadowPair{.epoch = 7, .canary = Outcome::kError, .canary_ending = Ending::kRefused}, bench.now);
+    }
+    bench.shadow();
+  }
+  const auto evidence = bench.rollout.report().evidence;
+  EXPECT_EQ(std::ranges::find(evidence, "err", &Evidence::guard)->canary_events, 5u);
+}
+
+/// A canary's answer that breaks 5 ms after its draw.
+bool cut_off(Bench& bench) {
+  return bench.rollout.observe(Observation{.arm = Arm::kCanary,
+                                           .epoch = bench.rollout.state().epoch,
+                                           .weight_ppm = bench.weight(),
+                                           .outcome = Outcome::kError,
+                                           .latency = milliseconds(5),
+                                           .endpoint = 1,
+                                           .ending = Ending::kBroken},
+                               bench.now);
+}
+
+TEST(RolloutVerdict, ACanaryWhoseAnswersAreCutOffIsOutBeforeItIsSilent) {
+  Bench bench("steps: [5]");
+  int answers = 0;
+  for (; answers < 100 && bench.phase() == Phase::kProgressing; ++answers) {
+    bench.now += milliseconds(100);
+    cut_off(bench);
+  }
+  EXPECT_EQ(answers, 5) << "four as with 500, and one to show that the process lives";
+  EXPECT_EQ(bench.rollout.state().cause, "err");
+  EXPECT_THAT(bench.rollout.state().reason, HasSubstr("at 5 % of traffic"));
+}
+
+TEST(RolloutVerdict, AnAnswerCutOffCountsThoughTheWeightChangesMeanwhile) {
+  Bench bench("steps: [5]");
+  cut_off(bench);
+  bench.now += milliseconds(100);
+  ASSERT_TRUE(bench.rollout.set_weight(200'000, bench.now));
+  bench.answer(Arm::kCanary);
+  const auto evidence = bench.rollout.report().evidence;
+  EXPECT_EQ(std::ranges::find(evidence, "err", &Evidence::guard)->canary_events, 1u);
 }
 
 TEST(RolloutVerdict, AFailedBatchOfShadowAnswersIsOnePieceOfNews) {
@@ -274,7 +334,7 @@ void second_of_silence(Bench& bench) {
                                       .weight_ppm = bench.weight(),
                                       .outcome = Outcome::kError,
                                       .endpoint = 1,
-                                      .answered = false},
+                                      .ending = Ending::kRefused},
                           bench.now);
   bench.tick_after(seconds(1));
 }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <vector>
+
 #include "router/rollout/representative.h"
 #include "simulation.h"
 
@@ -112,14 +115,130 @@ TEST(Units, ABatchOfTheUsualSizeIsOne) {
 TEST(Units, ADeadEndpointIsOneEpisode) {
   Units units(Guard::Unit::kBatch);
   (void)units.weigh(answer(Arm::kStable, 1, 0, 1));
-  Observation reset{.arm = Arm::kCanary, .weight_ppm = 50'000, .outcome = Outcome::kError, .endpoint = 1, .answered = false};
-  EXPECT_EQ(units.weigh(reset), 0.5) << "one of two endpoints";
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(units.weigh(reset), std::nullopt);
-  Observation late = reset;
+  Observation refused{.arm = Arm::kCanary, .weight_ppm = 50'000, .outcome = Outcome::kError, .endpoint = 1, .ending = Ending::kRefused};
+  EXPECT_EQ(units.weigh(refused), 0.5) << "one of two endpoints";
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(units.weigh(refused), std::nullopt);
+  Observation late = refused;
   late.outcome = Outcome::kDeadline;
   EXPECT_EQ(units.weigh(late), std::nullopt) << "the same episode";
   (void)units.weigh(answer(Arm::kCanary, 2, 0, 1));
   EXPECT_EQ(units.weigh(late), 0.5) << "it had answered: a new one";
+}
+
+// --- broken answers ---
+
+using std::chrono::milliseconds;
+
+Observation broken(Arm arm, milliseconds after_its_draw) {
+  return {.arm = arm,
+          .weight_ppm = 50'000,
+          .outcome = Outcome::kError,
+          .latency = after_its_draw,
+          .endpoint = arm == Arm::kCanary ? 1u : 0u,
+          .ending = Ending::kBroken};
+}
+
+Observation with(Observation observation, Outcome outcome, Ending ending) {
+  observation.outcome = outcome;
+  observation.ending = ending;
+  return observation;
+}
+
+/// The shares of the units that this answer settles, and its own.
+std::vector<double> shares(Units& units, const Observation& observation, milliseconds at) {
+  std::vector<double> all;
+  for (const Settled& earlier : units.settle(observation, at)) all.push_back(earlier.unit.share);
+  if (const auto own = units.weigh(observation)) all.push_back(own->share);
+  return all;
+}
+
+class BrokenUnits : public testing::Test {
+ protected:
+  BrokenUnits() {
+    shares(units, good, milliseconds(0));
+    shares(units, with(broken(Arm::kStable, milliseconds(5)), Outcome::kOk, Ending::kAnswered), milliseconds(0));
+  }
+  std::vector<double> at(int ms, const Observation& observation) { return shares(units, observation, milliseconds(ms)); }
+
+  Units units{Guard::Unit::kBatch};
+  const Observation cut = broken(Arm::kCanary, milliseconds(5));
+  const Observation good = with(cut, Outcome::kNeutral, Ending::kAnswered);  // no unit of its own
+  const Observation refused = with(cut, Outcome::kError, Ending::kRefused);
+  const std::vector<double> nothing, as_an_error{0.05}, as_an_endpoint{0.5};
+};
+
+TEST_F(BrokenUnits, AreErrorsOfRequestsOnceTheEndpointAnswers) {
+  EXPECT_EQ(at(100, cut), nothing) << "it waits";
+  EXPECT_EQ(at(103, good), nothing) << "sent before the break, or nobody knows";
+  EXPECT_EQ(at(106, good), as_an_error) << "drawn after the break, and answered";
+  EXPECT_EQ(at(110, good), nothing) << "once";
+}
+
+TEST_F(BrokenUnits, AreErrorsWhereARequestInProgressOutlivesThem) {
+  EXPECT_EQ(at(100, cut), nothing);
+  EXPECT_EQ(at(125, with(broken(Arm::kCanary, milliseconds(90)), Outcome::kOk, Ending::kAnswered)), (std::vector<double>{0.05, 0.05}));
+}
+
+TEST_F(BrokenUnits, ProveEachOtherWhereEveryAnswerBreaks) {
+  EXPECT_EQ(at(100, cut), nothing);
+  for (int ms = 110; ms < 200; ms += 10) EXPECT_EQ(at(ms, cut), as_an_error) << "the process still accepts requests";
+}
+
+TEST_F(BrokenUnits, OfAKilledProcessAreOneEventOfItsEndpoint) {
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(at(100, cut), nothing) << "all that was in progress";
+  EXPECT_EQ(at(103, refused), as_an_endpoint);
+  EXPECT_EQ(at(104, cut), nothing) << "one more, from a thread that was slower";
+  for (int ms = 105; ms < 2000; ms += 100) EXPECT_EQ(at(ms, refused), nothing) << "the same episode";
+  EXPECT_EQ(at(2100, good), nothing);
+  EXPECT_EQ(at(2200, refused), as_an_endpoint) << "it had answered: another one";
+}
+
+TEST_F(BrokenUnits, WithoutASignOfLifeAreEventsOfTheEndpoint) {
+  EXPECT_EQ(at(100, cut), nothing);
+  EXPECT_EQ(at(1500, with(good, Outcome::kOk, Ending::kAnswered)), (std::vector<double>{0.5, 0.05})) << "a second is too long";
+  EXPECT_EQ(at(5000, cut), nothing);
+  EXPECT_EQ(at(7000, cut), as_an_endpoint);
+  EXPECT_EQ(at(9000, cut), as_an_endpoint) << "it was connected to in between: not the same episode";
+}
+
+TEST_F(BrokenUnits, OfOneMomentAreOneOfTheCanaryAndEachOfStable) {
+  const Observation stables = broken(Arm::kStable, milliseconds(5));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(at(100, cut), nothing);
+    EXPECT_EQ(at(100, stables), nothing);
+  }
+  EXPECT_EQ(at(110, good), as_an_error);
+  EXPECT_EQ(at(110, with(stables, Outcome::kNeutral, Ending::kAnswered)), std::vector<double>(4, 0.05));
+}
+
+TEST_F(BrokenUnits, ADeadlineIsNoSignOfLife) {
+  EXPECT_EQ(at(100, cut), nothing);
+  EXPECT_EQ(at(150, with(cut, Outcome::kDeadline, Ending::kAnswered)), as_an_endpoint) << "an episode of its own";
+  EXPECT_EQ(at(200, refused), nothing) << "the same episode";
+}
+
+TEST_F(BrokenUnits, ReportedByAnotherRouterMayBeOlderThanTheyLook) {
+  Observation told = cut;
+  told.late = kOtherRouter;
+  EXPECT_EQ(at(100, cut), nothing);
+  EXPECT_EQ(at(140, told), nothing) << "perhaps of the same moment";
+  EXPECT_EQ(at(300, told), as_an_error);
+}
+
+TEST_F(BrokenUnits, KeepTheirOwnWeight) {
+  Observation heavier = cut;
+  heavier.weight_ppm = 200'000;
+  EXPECT_EQ(at(100, heavier), nothing);
+  EXPECT_EQ(at(110, good), std::vector<double>{0.2}) << "that of their draw";
+}
+
+TEST_F(BrokenUnits, OfACohortAreNoEvidenceButASignOfLife) {
+  Observation chosen = cut;
+  chosen.drawn = false;
+  EXPECT_EQ(units.settle(chosen, milliseconds(100)).size(), 0u);
+  EXPECT_EQ(at(110, cut), nothing);
+  EXPECT_EQ(units.settle(chosen, milliseconds(120)).size(), 1u);
+  EXPECT_EQ(at(130, good), nothing);
 }
 
 TEST(Units, AnswersOfBackendsThatNameNoBatchesCountOneByOne) {

@@ -85,7 +85,7 @@ void World::deliver(const Split& split, const rollout::Draw& draw, bool bad, boo
                                    .outcome = bad || silent ? Outcome::kError : Outcome::kOk,
                                    .latency = std::chrono::milliseconds(2),
                                    .endpoint = arm == Arm::kCanary ? 1U : 0U,
-                                   .answered = !silent};
+                                   .ending = silent ? rollout::Ending::kRefused : rollout::Ending::kAnswered};
   if (!silent) observation.batch = rollout::BatchId{++batches_, 0, 1};
   canary_answers += arm == Arm::kCanary && !silent;
   control().observe(observation, now_);
