@@ -29,7 +29,10 @@ class Faults:
     hang: bool = False  # no answer until the faults change
     reset: bool = False  # the connection is reset instead
     reset_rate: float = 0.0
+    closed: bool = False  # the connection is closed instead
     garbage: bytes = b""  # these bytes instead of an answer, then the end
+    garbage_rate: float = 1.0  # share of the inferences that closed, garbage and truncated apply to
+    then_reset: bool = False  # ... which is a reset
     stays_open: bool = False  # ... or then nothing, for as long as the other side waits
     nan: bool = False
     label: int = 3  # the class with the highest score; -1: any
@@ -45,6 +48,7 @@ class Backend:
         self.healthy = True
         self.requests = []  # every inference: (time, {lower-case header: value}, path)
         self.under_way = 0  # inferences
+        self.bad = 0  # inferences that were answered with a status from 500 on, or with no whole answer
         self.busiest = 0  # most inferences under way at once
         self.boot = f"{random.getrandbits(64):016x}"
         self._sequence = itertools.count()
@@ -156,26 +160,37 @@ class Backend:
         if faults.delay:
             time.sleep(faults.delay)
         if faults.reset or random.random() < faults.reset_rate:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # close() sends a reset
+            self.bad += 1
+            reset_on_close(connection)
             return False
-        if faults.garbage:
+        breaks = (faults.closed or faults.garbage or faults.truncated) and random.random() < faults.garbage_rate
+        self.bad += bool(breaks)
+        if breaks and not faults.truncated:
             connection.sendall(faults.garbage)
             if faults.stays_open:
                 connection.recv(1)
+            if faults.then_reset:
+                time.sleep(0.002)  # a reset overtakes what was sent before it
+                reset_on_close(connection)
             return False
         sequence, place = divmod(next(self._sequence), max(faults.batch, 1))
         fails = random.Random(f"{self.boot}{sequence}").random() < faults.error_rate
         headers = {"x-serin-batch": f"{self.boot}-{sequence}/{place}/{faults.batch}"} if faults.batch else {}
         status = faults.status or (500 if fails else 200)
+        self.bad += status >= 500
         body = {"error": f"status {status} as ordered"} if status != 200 else self._output(faults)
-        send(connection, status, body, headers, missing=100 if faults.truncated else 0)
-        return not faults.truncated
+        send(connection, status, body, headers, missing=100 if breaks else 0)
+        return not breaks
 
     def _output(self, faults):
         label = faults.label if faults.label >= 0 else random.randrange(faults.classes)
         scores = [float("nan")] * faults.classes if faults.nan else [0.9 if i == label else 0.01 for i in range(faults.classes)]
         return {"model_name": self.service, "model_version": self.version,
                 "outputs": [{"name": "scores", "datatype": "FP32", "shape": [1, faults.classes], "data": scores}]}
+
+
+def reset_on_close(connection):
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
 
 
 def read_request(stream):

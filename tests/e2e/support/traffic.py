@@ -50,7 +50,10 @@ class Connection:
         while (field := self.stream.readline().strip()):
             name, _, value = field.decode().partition(":")
             headers[name.lower()] = value.strip()
-        body = self.stream.read(int(headers.get("content-length", 0)))
+        length = int(headers.get("content-length", 0))
+        body = self.stream.read(length)
+        if len(body) < length:
+            raise ConnectionError("closed in the middle of the answer")
         if headers.get("connection", "").lower() == "close":
             self.close()
         return int(line.split()[1]), headers, body
