@@ -17,10 +17,11 @@ from backends import Backend, Faults  # noqa: E402
 from traffic import Traffic  # noqa: E402
 
 EPILOGUE = """
-Two versions of a service, 95 % of the requests on stable and 5 % on a canary that fails half of its requests, or all. Four clients ask as fast as
-they are answered. Counted are the answers that clients see fail and the requests that reach the canary until it gets no more; "never" where it
-still got some in the last quarter of the run. HAProxy three times: weights alone, `observe layer7` (10 errors in a row take the server out), and
-`retry-on 500` with redispatch, which hides errors and never rolls back. Serin with its shield and without.
+Two versions of a service, 95 % of the requests on stable and 5 % on a canary that fails half of its requests, or all; or cuts off a tenth of its
+answers, or all: fewer bytes than their Content-Length, then the end of the connection. Four clients ask as fast as they are answered. Counted are
+the answers that clients see fail, the requests that reach the canary until it gets no more, and how many of those it answered badly; "never"
+where it still got some in the last quarter of the run. HAProxy three times: weights alone, `observe layer7` (10 errors in a row take the server
+out), and `retry-on all-retryable-errors` with redispatch, which hides errors and never rolls back. Serin with its shield and without.
 
 The time from the verdict to the last request that reached the canary is an upper bound: requests drawn before the verdict are on their way, and the
 audit log's time is rounded down to a millisecond. tests/router/admin prints what the router itself takes.
@@ -48,10 +49,14 @@ backend model
   server stable 127.0.0.1:{stable} weight 95 {server}
   server canary 127.0.0.1:{canary} weight 5 {server}
 """
+PARTS = {
+    "errors": {"fails 50%": Faults(error_rate=0.5), "fails 100%": Faults(error_rate=1)},
+    "cut-off": {"cuts off 10%": Faults(truncated=True, garbage_rate=0.1), "cuts off 100%": Faults(truncated=True)},
+}
 HAPROXIES = {
     "HAProxy weights": {"retry": "", "check": "", "server": ""},
     "HAProxy observe": {"retry": "", "check": "", "server": "check inter 1h observe layer7 error-limit 10 on-error mark-down"},
-    "HAProxy retry-on": {"retry": "retry-on 500\n  retries 3\n  option redispatch 1", "check": "", "server": ""},
+    "HAProxy retry-on": {"retry": "retry-on all-retryable-errors\n  retries 3\n  option redispatch 1", "check": "", "server": ""},
 }
 
 
@@ -59,7 +64,7 @@ def flags():
     parser = table.parser_for("rollback", "Bad answers until a bad canary is out, Serin beside HAProxy.", EPILOGUE)
     parser.add_argument("--requests", type=int, default=20_000, help="of one run (20000)")
     parser.add_argument("--runs", type=int, default=3, help="the medians are shown (3)")
-    return parser.parse_args()
+    return table.parse_with_parts(parser, PARTS)
 
 
 def ask_admin(port, path, body=None):
@@ -74,7 +79,7 @@ class Run:
 
     def __init__(self, traffic, canary, requests):
         self.errors = traffic.answers - traffic.statuses[200] + traffic.broken
-        self.canary = canary.inferences
+        self.canary, self.bad = canary.inferences, canary.bad
         times = [when for when, _, _ in canary.requests]
         self.last = times[-1] if times else None
         self.out = not times or times[-1] < traffic.began + 0.75 * (time.monotonic() - traffic.began)
@@ -150,13 +155,13 @@ def median(values):
     return ordered[len(ordered) // 2]
 
 
-def measure(error_rate, options, folder):
+def measure(faults, options, folder):
     """{name: its runs}"""
     runs = {}
     for _ in range(options.runs):
         for name, contender in contenders(folder):
             with Backend("1") as stable, Backend("2") as canary:
-                canary.faults = Faults(error_rate=error_rate)
+                canary.faults = faults
                 runs.setdefault(name, []).append(contender(stable, canary, options.requests))
     return runs
 
@@ -165,16 +170,17 @@ def main():
     options = flags()
     rows = table.Table(list(HAPROXIES), f"{options.requests} requests a run, medians of {options.runs}; {table.machine()}")
     with tempfile.TemporaryDirectory() as name:
-        for error_rate in (0.5, 1):
-            runs = measure(error_rate, options, pathlib.Path(name))
+        for what, faults in (each for part in options.parts for each in PARTS[part].items()):
+            runs = measure(faults, options, pathlib.Path(name))
             for serin_name in SERINS:
-                add_rows(rows, f"canary fails {error_rate:.0%}, {serin_name}", runs, serin_name)
+                add_rows(rows, f"canary {what}, {serin_name}", runs, serin_name)
     if options.json:
         rows.save(options.json, table.machine())
 
 
 def add_rows(rows, work, runs, serin_name):
-    for metric, figure in (("bad answers to clients", lambda run: run.errors), ("requests to the canary", lambda run: run.canary)):
+    for metric, figure in (("bad answers to clients", lambda run: run.errors), ("requests to the canary", lambda run: run.canary),
+                           ("bad answers of the canary", lambda run: run.bad)):
         figures = {name: median([figure(run) for run in all_of]) for name, all_of in runs.items()}
         never = [name for name in (serin_name, *HAPROXIES) if not all(run.out for run in runs[name])]
         rows.add(table.Row(work, metric, figures[serin_name], {peer: figures[peer] for peer in HAPROXIES},
