@@ -37,6 +37,7 @@ class Writer {
     put(batch.boot_seq);
     put(batch.i);
     put(batch.n);
+    put(batch.boot);
   }
   std::string text;
 };
@@ -80,7 +81,7 @@ class Reader {
     return bad_ ? 0 : value;
   }
   rollout::BatchId take_batch() {
-    rollout::BatchId batch{.boot_seq = take<uint64_t>(), .i = take<uint32_t>(), .n = take<uint32_t>()};
+    rollout::BatchId batch{.boot_seq = take<uint64_t>(), .i = take<uint32_t>(), .n = take<uint32_t>(), .boot = take<uint64_t>()};
     if (batch.i >= batch.n) bad_ = true;
     return batch;
   }

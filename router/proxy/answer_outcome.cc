@@ -61,8 +61,8 @@ rollout::Ending ending_of(const net::Failure& failure) {
 std::optional<rollout::BatchId> batch_of(const net::Headers& answer) {
   const auto tag = protocol::parse_batch_tag(answer.get("x-serin-batch"));
   if (!tag) return std::nullopt;
-  return rollout::BatchId{tag->boot ^ tag->seq * 0x9e3779b97f4a7c15u, tag->i,
-                          tag->n};  // an odd multiplier: no two batches of one start meet
+  return rollout::BatchId{tag->boot ^ tag->seq * 0x9e3779b97f4a7c15u, tag->i, tag->n,
+                          tag->boot};  // an odd multiplier: no two batches of one start meet
 }
 
 std::optional<AnswerBody> answer_body(const net::Headers& headers, net::Buffer& body, bool call) {

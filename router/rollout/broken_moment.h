@@ -20,16 +20,16 @@ namespace serin::rollout {
 /// Reports of one moment come at most this far apart: from the threads of a busy router, and from another router.
 inline constexpr std::chrono::milliseconds kOneMoment{20}, kOtherRouter{100};
 
-/// Whether its request was drawn after `moment`, as far as is known. Times are rounded down to a millisecond.
-inline bool drawn_after(std::chrono::milliseconds moment, const Observation& observation, std::chrono::milliseconds at) {
+/// Whether its request was drawn after `moment`, as far as is known.
+inline bool drawn_after(std::chrono::nanoseconds moment, const Observation& observation, std::chrono::nanoseconds at) {
   if (observation.latency.count() == 0) return at - observation.late >= moment + kOneMoment;
-  return at - observation.late - observation.latency >= moment + std::chrono::milliseconds(1);
+  return at - observation.late - observation.latency > moment;
 }
 
 class BrokenMoment {
  public:
   /// The first break; observation.latency tells when its request was drawn.
-  BrokenMoment(const Observation& observation, std::chrono::milliseconds at) : at_(at), answers_{observation} {}
+  BrokenMoment(const Observation& observation, std::chrono::nanoseconds at) : at_(at), answers_{observation} {}
 
   /// Another break of the same moment. Stable's count one by one, as requests that were drawn one by one; the canary's are one.
   void add(const Observation& observation) {
@@ -38,11 +38,11 @@ class BrokenMoment {
 
   /// Whether an answer, or another break, shows that the process was alive after this moment: its request was drawn later, or it was in
   /// progress and ended later.
-  bool outlived_by(const Observation& later, std::chrono::milliseconds at) const {
+  bool outlived_by(const Observation& later, std::chrono::nanoseconds at) const {
     return at - later.late >= at_ + kOneMoment || drawn_after(at_, later, at);
   }
   /// A process that was killed may be back after a second: a later sign of life is none.
-  bool overdue(std::chrono::milliseconds at) const { return at > at_ + kSignOfLife; }
+  bool overdue(std::chrono::nanoseconds at) const { return at > at_ + kSignOfLife; }
 
   const std::vector<Observation>& answers() const { return answers_; }
 
@@ -50,7 +50,7 @@ class BrokenMoment {
   static constexpr std::chrono::milliseconds kSignOfLife{1000};
   static constexpr size_t kMost = 1024;
 
-  std::chrono::milliseconds at_;
+  std::chrono::nanoseconds at_;
   std::vector<Observation> answers_;
 };
 

@@ -28,8 +28,8 @@ class Judge {
   /// Starts new certificates. weight_ppm is the canary's during the step; a mirroring step requires agreement instead.
   void begin_step(uint32_t weight_ppm, bool shadow_step);
 
-  /// One answer, `at` after the start of the rollout. A verdict means: roll back.
-  std::optional<Verdict> observe(const Observation& observation, std::chrono::milliseconds at);
+  /// One answer, `age` after the start of the rollout. A verdict means: roll back.
+  std::optional<Verdict> observe(const Observation& observation, std::chrono::nanoseconds age);
   std::optional<Verdict> observe(const ShadowPair& pair, std::chrono::milliseconds at);
   /// The answer of a user's query; `guard` is its index in the specification.
   std::optional<Verdict> observe_sample(size_t guard, std::optional<double> value, std::chrono::milliseconds at);

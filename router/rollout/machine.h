@@ -32,9 +32,8 @@ inline constexpr std::string_view kByHand = "by hand";                      ///<
 struct Machine {
   Machine(Spec given, const Baseline& baseline, Time now);
 
-  std::chrono::milliseconds age(Time now) const {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::max(now, started) - started);
-  }
+  std::chrono::nanoseconds exact_age(Time now) const { return std::max(now, started) - started; }
+  std::chrono::milliseconds age(Time now) const { return std::chrono::duration_cast<std::chrono::milliseconds>(exact_age(now)); }
   const Step& step() const { return spec.steps[static_cast<size_t>(state.step)]; }
   uint32_t planned_weight() const;
   int last_step() const { return static_cast<int>(spec.steps.size()) - 1; }

@@ -17,6 +17,7 @@ constexpr std::span<const std::string_view> words_of(Arm) { return kArmNames; }
 struct BatchId {
   uint64_t boot_seq = 0;  ///< hash of the boot id combined with the sequence number
   uint32_t i = 0, n = 1;
+  uint64_t boot = 0;  ///< hash of the boot id: of one run of the process; 0: unknown
 };
 
 enum class Outcome : uint8_t {

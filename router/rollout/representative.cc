@@ -35,8 +35,9 @@
 // A broken answer is either. It waits until its endpoint shows a sign of life (broken_moment.h): then it is an error like a 500, at the
 // drawn share. If a connection is refused first, or a second passes, it opens an episode. A live process that is taken for dead counts at a
 // share that is too high, which is safe. A dead one is taken for alive where a request reaches it in the moment of its death: that request
-// falls on the arms by the draw, and so at the drawn share. It is taken for alive, too, if it is back within a second and no request was
-// refused meanwhile. That is likelier for the arm with less traffic, and it alone is not bounded; healthy_test.cc has such situations.
+// falls on the arms by the draw, and so at the drawn share. It is taken for alive, too, if it is back within a second, no request was
+// refused meanwhile, and its answers do not name its run, as Serin's do. That is likelier for the arm with less traffic, and it alone is not
+// bounded; healthy_test.cc has such situations.
 //
 // All answers that break at one moment may have one cause: a network that resets the connections of both arms, processes alive. So they
 // count as a stall does, above: each of stable's, and one of the canary's.
@@ -81,7 +82,7 @@ Unit Unit::scaled(double factor) const {
 
 Units::Units(Guard::Unit unit) : unit_(unit) {}
 
-const std::vector<Settled>& Units::settle(const Observation& observation, std::chrono::milliseconds at) {
+const std::vector<Settled>& Units::settle(const Observation& observation, std::chrono::nanoseconds at) {
   settled_.clear();
   if (unit_ == Guard::Unit::kRequest) return settled_;
   if (waiting_ > 0) settle_overdue(at);
@@ -90,7 +91,7 @@ const std::vector<Settled>& Units::settle(const Observation& observation, std::c
   Endpoint& endpoint = endpoint_of(observation);
   const bool refused = observation.ending == Ending::kRefused;
   if (refused) endpoint.refused = at;
-  if (endpoint.broken && refused)
+  if (endpoint.broken && (refused || is_restart(endpoint, observation)))
     settle_dead(endpoint);
   else if (endpoint.broken && endpoint.broken->outlived_by(observation, at))
     settle_alive(endpoint);
@@ -98,7 +99,19 @@ const std::vector<Settled>& Units::settle(const Observation& observation, std::c
   return settled_;
 }
 
-void Units::settle_overdue(std::chrono::milliseconds at) {
+/// It names a run of the process that nobody has seen, though others have been.
+bool Units::is_restart(const Endpoint& endpoint, const Observation& observation) {
+  if (!observation.batch || observation.batch->boot == 0 || endpoint.boots[0] == 0) return false;
+  return std::ranges::find(endpoint.boots, observation.batch->boot) == endpoint.boots.end();
+}
+
+void Units::remember_boot(Endpoint& endpoint, const Observation& observation) {
+  const uint64_t boot = observation.batch ? observation.batch->boot : 0;
+  if (boot == 0 || std::ranges::find(endpoint.boots, boot) != endpoint.boots.end()) return;
+  endpoint.boots[endpoint.next_boot++ % endpoint.boots.size()] = boot;
+}
+
+void Units::settle_overdue(std::chrono::nanoseconds at) {
   for (Endpoint& endpoint : endpoints_)
     if (endpoint.broken && endpoint.broken->overdue(at)) settle_dead(endpoint);
 }
@@ -118,7 +131,7 @@ void Units::settle_dead(Endpoint& endpoint) {
 }
 
 /// Its request may be older than a refused connection: the dying process still had it.
-void Units::hold(Endpoint& endpoint, const Observation& observation, std::chrono::milliseconds at) {
+void Units::hold(Endpoint& endpoint, const Observation& observation, std::chrono::nanoseconds at) {
   if (endpoint.broken) return endpoint.broken->add(observation);
   if (endpoint.refused && !drawn_after(*endpoint.refused, observation, at)) return;
   endpoint.failing = false;  // it was connected to: what had failed before is over
@@ -133,6 +146,7 @@ std::optional<Unit> Units::weigh(const Observation& observation) {
   Endpoint& endpoint = endpoint_of(observation);
   const bool silent = is_silent_failure(observation);
   const bool in_episode = std::exchange(endpoint.failing, silent) && silent;
+  remember_boot(endpoint, observation);
   if (observation.outcome == Outcome::kNeutral) return std::nullopt;
 
   if (in_episode) return std::nullopt;

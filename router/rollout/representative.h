@@ -59,7 +59,7 @@ class Units {
 
   /// The broken answers about which this answer, or the time, leaves no doubt. Call it before weigh(), for each answer. Valid until the next
   /// call.
-  const std::vector<Settled>& settle(const Observation& observation, std::chrono::milliseconds at);
+  const std::vector<Settled>& settle(const Observation& observation, std::chrono::nanoseconds at);
   /// Nothing if the answer is no evidence of its own, or waits. Call once for each answer.
   std::optional<Unit> weigh(const Observation& observation);
 
@@ -67,16 +67,20 @@ class Units {
   struct Endpoint {
     bool seen = false;
     Arm arm = Arm::kStable;
-    bool failing = false;                // an episode is open: a failure without an answer was counted, and no sign of life has come since
-    std::optional<BrokenMoment> broken;  // waits
-    std::optional<std::chrono::milliseconds> refused;  // a connection, the last time
+    bool failing = false;             // an episode is open: a failure without an answer was counted, and no sign of life has come since
+    std::array<uint64_t, 4> boots{};  // the latest runs of its process, or of the processes behind it; 0: none
+    size_t next_boot = 0;
+    std::optional<BrokenMoment> broken;               // waits
+    std::optional<std::chrono::nanoseconds> refused;  // a connection, the last time
   };
 
   Endpoint& endpoint_of(const Observation& observation);
-  void settle_overdue(std::chrono::milliseconds at);
+  static bool is_restart(const Endpoint& endpoint, const Observation& observation);
+  static void remember_boot(Endpoint& endpoint, const Observation& observation);
+  void settle_overdue(std::chrono::nanoseconds at);
   void settle_alive(Endpoint& endpoint);
   void settle_dead(Endpoint& endpoint);
-  void hold(Endpoint& endpoint, const Observation& observation, std::chrono::milliseconds at);
+  void hold(Endpoint& endpoint, const Observation& observation, std::chrono::nanoseconds at);
   double ratio() const;
   bool larger_than_usual(const BatchId& batch) const;
   double usual_part() const;

@@ -29,7 +29,7 @@ SightingsMessage example() {
                        {.epoch = 7,
                         .weight_ppm = 50'000,
                         .latency = std::chrono::microseconds(1234),
-                        .batch = rollout::BatchId{99, 2, 8},
+                        .batch = rollout::BatchId{99, 2, 8, 0x1f2e},
                         .key = 17,
                         .output = rollout::Output{.weight_ppm = 200'000, .finite = true, .form = 5, .label = 0, .score = 0.25}},
                        {.epoch = 7, .drawn = false, .output = rollout::Output{.finite = false}}};
@@ -45,7 +45,7 @@ SightingsMessage example() {
 void expect_equal(const std::optional<rollout::BatchId>& a, const std::optional<rollout::BatchId>& b) {
   ASSERT_EQ(a.has_value(), b.has_value());
   if (!a) return;
-  EXPECT_EQ(std::tie(a->boot_seq, a->i, a->n), std::tie(b->boot_seq, b->i, b->n));
+  EXPECT_EQ(std::tie(a->boot_seq, a->i, a->n, a->boot), std::tie(b->boot_seq, b->i, b->n, b->boot));
 }
 
 void expect_equal(const Observation& a, const Observation& b) {

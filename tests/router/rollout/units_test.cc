@@ -225,6 +225,22 @@ TEST_F(BrokenUnits, ReportedByAnotherRouterMayBeOlderThanTheyLook) {
   EXPECT_EQ(at(300, told), as_an_error);
 }
 
+TEST_F(BrokenUnits, OfAProcessThatNamesAnotherRunAfterwardsAreOneEventOfItsEndpoint) {
+  Observation tagged = with(cut, Outcome::kNeutral, Ending::kAnswered);
+  uint64_t batch = 0;
+  const auto by = [&](uint64_t boot) {
+    tagged.batch = BatchId{++batch, 0, 1, boot};
+    return tagged;
+  };
+  for (uint64_t boot : {7, 8}) EXPECT_EQ(at(10, by(boot)), nothing) << "two processes behind one endpoint";
+  EXPECT_EQ(at(100, cut), nothing);
+  EXPECT_EQ(at(110, by(8)), as_an_error) << "one of them";
+  EXPECT_EQ(at(200, cut), nothing);
+  EXPECT_EQ(at(210, by(9)), as_an_endpoint) << "it has restarted";
+  EXPECT_EQ(at(300, cut), nothing);
+  EXPECT_EQ(at(310, by(9)), as_an_error);
+}
+
 TEST_F(BrokenUnits, KeepTheirOwnWeight) {
   Observation heavier = cut;
   heavier.weight_ppm = 200'000;
