@@ -19,7 +19,7 @@ constexpr uint8_t kVersion = 2;
 constexpr size_t kMostEntries = 100'000;
 
 enum ObservationFlag : uint8_t { kCanary = 1, kBatch = 2, kDrawn = 8, kKey = 16, kOutput = 32, kLabel = 64, kFinite = 128 };
-enum PairFlag : uint8_t { kComparable = 1, kMismatch = 2, kStableBatch = 4, kCanaryBatch = 8 };
+enum PairFlag : uint8_t { kComparable = 1, kMismatch = 2, kStableBatch = 4, kCanaryBatch = 8, kFar = 32, kTold = 64, kSame = 128 };
 
 class Writer {
  public:
@@ -137,7 +137,8 @@ Observation read_observation(Reader& from) {
 
 void write(Writer& to, const ShadowPair& pair) {
   to.put(static_cast<uint8_t>((pair.comparable ? kComparable : 0) | (pair.mismatch ? kMismatch : 0) |
-                              (pair.stable_batch ? kStableBatch : 0) | (pair.canary_batch ? kCanaryBatch : 0)));
+                              (pair.stable_batch ? kStableBatch : 0) | (pair.canary_batch ? kCanaryBatch : 0) | (pair.far ? kFar : 0) |
+                              (pair.same ? kTold : 0) | (pair.same.value_or(false) ? kSame : 0)));
   to.put(static_cast<uint8_t>(pair.stable));
   to.put(static_cast<uint8_t>(pair.canary));
   to.put(static_cast<uint8_t>(pair.canary_ending));
@@ -150,6 +151,8 @@ void write(Writer& to, const ShadowPair& pair) {
 ShadowPair read_pair(Reader& from) {
   const auto flags = from.take<uint8_t>();
   ShadowPair pair{.comparable = (flags & kComparable) != 0, .mismatch = (flags & kMismatch) != 0};
+  pair.far = (flags & kFar) != 0;
+  if (flags & kTold) pair.same = (flags & kSame) != 0;
   pair.stable = from.take_outcome();
   pair.canary = from.take_outcome();
   pair.canary_ending = from.take_ending();

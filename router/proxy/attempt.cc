@@ -7,6 +7,7 @@
 
 #include "router/proxy/answer_outcome.h"
 #include "router/proxy/rewrite.h"
+#include "router/proxy/spare_time.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {
@@ -34,6 +35,7 @@ bool Attempt::start(Owner& owner, Service& service, const Target& target, size_t
   grpc_ = target.grpc;
   streams_ = target.streams;
   state_.enter(State::kAsked);
+  if (may_wait_for_copy(*endpoint_, now, service)) observed_ = true;  // it would be evidence of that
   endpoints.begin(*endpoint_);
   set_alarm();
   stream_ = &lane_.upstream(*endpoint_, grpc_).open(*this, deadline);

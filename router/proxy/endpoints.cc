@@ -76,7 +76,8 @@ EndpointState* Endpoints::choose(const List& list, uint64_t random, Time now, co
     EndpointState& endpoint = *list[at];
     const int64_t in_flight = endpoint.in_flight.load(std::memory_order_relaxed);
     if (in_flight >= config_.max_in_flight || !endpoint.speaks(grpc)) continue;
-    double cost = static_cast<double>(in_flight + 1) / ramp(endpoint, config_.slow_start, now);
+    const int copies = endpoint.copying.load(std::memory_order_relaxed) ? 1 : 0;
+    double cost = static_cast<double>(in_flight + copies + 1) / ramp(endpoint, config_.slow_start, now);
     if (!endpoint.healthy.load(std::memory_order_relaxed) || endpoint.ejected_until.load(std::memory_order_relaxed) > now)
       cost += kReluctantly;
     if (&endpoint == avoid) cost += kHardly;
@@ -93,7 +94,8 @@ void Endpoints::begin(EndpointState& endpoint) {
 }
 
 void Endpoints::end(EndpointState& endpoint) {
-  endpoint.in_flight.fetch_sub(1, std::memory_order_relaxed);
+  const bool idle = endpoint.in_flight.fetch_sub(1, std::memory_order_relaxed) == 1;
+  if (idle && endpoint.copied_since.load(std::memory_order_relaxed) != Time() && !endpoint.copying) endpoint.copied_since = Time();
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
 }
 

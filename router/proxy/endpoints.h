@@ -34,6 +34,10 @@ struct EndpointState : std::enable_shared_from_this<EndpointState> {
   std::atomic<Time> ejected_until{Time()};
   std::atomic<Time> since;  ///< when it became healthy: slow start counts from here
   std::shared_ptr<metrics::Gauge> up;
+  // Copies in spare time (spare_time.h).
+  std::atomic<bool> copying{false};
+  std::atomic<Time> copied_since{Time()};  ///< the copy since which it has been busy; Time(): none
+  std::atomic<Time> next_copy{Time()};     ///< not before
 };
 
 /// One version's endpoints. DNS or a file may replace the list; an endpoint in both lists keeps its state.

@@ -7,6 +7,7 @@
 
 #include "router/proxy/answer_outcome.h"
 #include "router/proxy/exchange.h"
+#include "router/proxy/spare_time.h"
 
 namespace serin::router {
 namespace {
@@ -166,10 +167,12 @@ void Exchange::finish(Attempt& attempt) {
 }
 
 void Exchange::mirror(Attempt& attempt) {
+  const Time now = lane_.loop().now();
   if (service_->mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_->mirrors_dropped->add();
   Endpoints& canary = *service_->versions[placed_.split.canary];
-  EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), lane_.loop().now(), /*avoid=*/nullptr, target_.grpc);
+  EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), now, /*avoid=*/nullptr, target_.grpc);
   if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
+  if (placed_.spare && !begin_copy(*endpoint, now, *service_)) return;  // nobody asked for it
   place_.shadows.take().start(*service_, placed_, attempt, *endpoint, *request_, target_, std::move(body_));
 }
 

@@ -53,9 +53,9 @@ Best best_of(std::span<const double> row) {
   const auto best = std::ranges::max_element(row);
   return {*best, static_cast<uint32_t>(best - row.begin())};
 }
-Best best_of(const AnswerOutput& output, uint64_t random) {
+std::span<const double> row_of(const AnswerOutput& output, uint64_t random) {
   const size_t width = protocol::row_width(output.shape);
-  return best_of(output.values.subspan(random % (output.values.size() / width) * width, width));
+  return output.values.subspan(random % (output.values.size() / width) * width, width);
 }
 
 bool values_differ(const AnswerOutput& stable, const AnswerOutput& canary, const Guard& guard) {
@@ -73,7 +73,7 @@ rollout::Difference measure(const AnswerOutput& stable, const AnswerOutput& cana
     difference.absolute = std::max(difference.absolute, distance);
     if (y != 0) difference.relative = std::max(difference.relative, distance / std::abs(y));
   }
-  const Best theirs = best_of(stable, random), ours = best_of(canary, random);
+  const Best theirs = best_of(row_of(stable, random)), ours = best_of(row_of(canary, random));
   difference.label = theirs.label != ours.label;
   difference.score = ours.score - theirs.score;
   difference.stable_label = theirs.label;
@@ -83,13 +83,14 @@ rollout::Difference measure(const AnswerOutput& stable, const AnswerOutput& cana
 }
 
 /// The same output of both, the canary's null where it has none.
-Comparison compare_outputs(const AnswerOutput& stable, const AnswerOutput* canary, const Guard& guard, uint64_t random) {
-  if (stable.values.empty() && stable.texts == 0) return {};
-  Comparison comparison{.comparable = true, .mismatch = true};
+Comparison compare_outputs(const AnswerOutput& stable, const AnswerOutput* canary, const Guard& guard, uint64_t random, Compared compared) {
+  if (stable.values.empty() && (stable.texts == 0 || compared == Compared::kNumbers)) return {};
+  Comparison comparison{.comparable = true, .mismatch = true, .likeness = {.far = true}};
   if (canary == nullptr || canary->shape != stable.shape || canary->values.size() != stable.values.size()) return comparison;
   comparison.mismatch = canary->texts != stable.texts;
   if (stable.values.empty()) return comparison;
   comparison.difference = measure(stable, *canary, random);
+  comparison.likeness = likeness_of(row_of(stable, random), row_of(*canary, random));
   comparison.mismatch |= guard.compare == Guard::Compare::kLabel ? comparison.difference->label : values_differ(stable, *canary, guard);
   return comparison;
 }
@@ -123,7 +124,7 @@ Look look_at(const AnswerBody& answer, const Guard& guard, uint32_t weight_ppm, 
   return look;
 }
 
-Comparison compare_answers(const AnswerBody& stable, const AnswerBody& canary, const Guard& guard, uint64_t random) {
+Comparison compare_answers(const AnswerBody& stable, const AnswerBody& canary, const Guard& guard, uint64_t random, Compared compared) {
   if (guard.compare == Guard::Compare::kOff) return {.stable_failed = says_failed(stable), .canary_failed = says_failed(canary)};
   const Reading expected = reader().read(stable, {.output = guard.output});
   const AnswerOutput* theirs = expected == Reading::kOutputs ? reader().wanted() : nullptr;
@@ -131,9 +132,10 @@ Comparison compare_answers(const AnswerBody& stable, const AnswerBody& canary, c
   const Reading got = second_reader().read(canary, {.output = name});
   Comparison comparison{.stable_failed = expected == Reading::kFailed, .canary_failed = got == Reading::kFailed};
   if (comparison.stable_failed || comparison.canary_failed) return comparison;
+  if (expected == Reading::kForeign && compared == Compared::kNumbers) return {};
   if (expected == Reading::kForeign) return {.comparable = true, .mismatch = stable.bytes != canary.bytes};  // the same bytes, or not
   if (theirs == nullptr) return {};
-  return compare_outputs(*theirs, got == Reading::kOutputs ? second_reader().wanted() : nullptr, guard, random);
+  return compare_outputs(*theirs, got == Reading::kOutputs ? second_reader().wanted() : nullptr, guard, random, compared);
 }
 
 }  // namespace serin::router

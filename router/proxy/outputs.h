@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "router/proxy/likeness.h"
 #include "router/rollout/observation.h"
 #include "router/rollout/spec.h"
 #include "runtime/protocol/answers/answers.h"
@@ -28,9 +29,15 @@ bool says_failed(const AnswerBody& answer);
 struct Comparison {
   bool stable_failed = false, canary_failed = false;  ///< as Look::failed; then nothing is compared
   bool comparable = false, mismatch = false;
+  Likeness likeness;  ///< of the compared row
   std::optional<rollout::Difference> difference;
 };
+enum class Compared : uint8_t {
+  kAll,
+  kNumbers  ///< nothing else: texts and unknown bytes may differ with every answer, and the user has not asked for a comparison
+};
 /// Compares two answers with good statuses to one request: tensor by tensor if the protocol is known, otherwise byte by byte.
-Comparison compare_answers(const AnswerBody& stable, const AnswerBody& canary, const rollout::Guard& guard, uint64_t random);
+Comparison compare_answers(const AnswerBody& stable, const AnswerBody& canary, const rollout::Guard& guard, uint64_t random,
+                           Compared compared = Compared::kAll);
 
 }  // namespace serin::router

@@ -54,7 +54,9 @@ void place_by_draw(const Service& service, Lane& lane, const net::Headers& heade
   else if (draw.place != rollout::Place::kStable)
     placed.purpose = Purpose::kFallback;
   const bool sampled = split.shadow_ppm > 0 && lane.random() % rollout::kAll < split.shadow_ppm;
-  placed.mirror = sampled && canary_takes && placed.version == split.stable;
+  placed.spare = !spec.guard.shadow_ppm && split.weight_ppm > 0;
+  const bool may_mirror = sampled && canary_takes && placed.version == split.stable;
+  placed.mirror = may_mirror && !(placed.spare && service.shared);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ struct Placed : Placement {
   size_t version = 0;
   Purpose purpose = Purpose::kFallback;
   bool mirror = false;  ///< compare stable's answer with the canary's
+  bool spare = false;   ///< ... but only in the canary's spare time (spare_time.h)
 };
 
 /// kInvalidArgument: the header names an unknown version.

@@ -18,6 +18,7 @@ std::unique_ptr<Service> make_service(const ServiceConfig& config, size_t index,
   service->index = index;
   service->config = &config;
   service->controller = &controller;
+  service->shared = controller.shared_store() != nullptr;
   service->metrics = &metrics;
   for (const VersionConfig& version : config.versions) {
     service->versions.push_back(std::make_unique<Endpoints>(config.name, version, service->next_endpoint, metrics));

@@ -66,6 +66,7 @@ struct Service {
   size_t index = 0;
   const ServiceConfig* config = nullptr;
   Controller* controller = nullptr;
+  bool shared = false;                               ///< by several routers, which do not know each other's requests
   std::vector<std::unique_ptr<Endpoints>> versions;  ///< in the configuration's order: the indices of Split
   std::atomic<uint32_t> next_endpoint{0};
   RetryBudget budget;

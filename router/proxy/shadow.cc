@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "router/proxy/spare_time.h"
+
 namespace serin::router {
 
-void Shadow::start(Service& service, const Placement& placement, Attempt& stable, EndpointState& endpoint, const net::Head& request,
+void Shadow::start(Service& service, const Placed& placed, Attempt& stable, EndpointState& endpoint, const net::Head& request,
                    const Target& target, net::Buffer&& body) {
   service_ = &service;
-  placement_ = placement;
+  placed_ = placed;
   endpoint_ = endpoint.shared_from_this();
   stable_endpoint_ = stable.endpoint();
   stable_.call = canary_.call = target.grpc;
@@ -70,8 +72,9 @@ void Shadow::on_failure(const net::Failure& failure) {
 }
 
 void Shadow::compare_both() {
-  rollout::ShadowPair pair = compare(stable_, canary_, placement_.spec->guard, lane_.random());
-  pair.epoch = placement_.split.epoch;
+  rollout::ShadowPair pair =
+      compare(stable_, canary_, placed_.spec->guard, lane_.random(), placed_.spare ? Compared::kNumbers : Compared::kAll);
+  pair.epoch = placed_.split.epoch;
   pair.stable_endpoint = stable_endpoint_->index;
   pair.canary_endpoint = endpoint_->index;
   service_->controller->observe(service_->index, pair);
@@ -81,7 +84,8 @@ void Shadow::compare_both() {
 /// The last that happens to it.
 void Shadow::end() {
   service_->mirrored.fetch_sub(1, std::memory_order_relaxed);
-  placement_ = Placement();
+  if (placed_.spare) end_copy(*endpoint_, std::chrono::steady_clock::now());
+  placed_ = Placed();
   endpoint_.reset();
   stable_endpoint_.reset();
   stream_ = nullptr;

@@ -5,6 +5,7 @@
 
 #include "router/proxy/answer_outcome.h"
 #include "router/proxy/attempt.h"
+#include "router/proxy/placing.h"
 #include "router/proxy/pool.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/stream.h"
@@ -16,7 +17,7 @@ class Shadow final : public net::AnswerHandler {
  public:
   Shadow(Lane& lane, Pool<Shadow>& pool) : lane_(lane), pool_(pool) {}
   /// `stable` is complete and about to be released: its body is moved out. So is the request's.
-  void start(Service& service, const Placement& placement, Attempt& stable, EndpointState& endpoint, const net::Head& request,
+  void start(Service& service, const Placed& placed, Attempt& stable, EndpointState& endpoint, const net::Head& request,
              const Target& target, net::Buffer&& body);
 
   void on_answer(net::Head& head) override { canary_.take_head(head.status, head.headers); }
@@ -37,7 +38,7 @@ class Shadow final : public net::AnswerHandler {
   Lane& lane_;
   Pool<Shadow>& pool_;
   Service* service_ = nullptr;
-  Placement placement_;
+  Placed placed_;
   std::shared_ptr<EndpointState> endpoint_, stable_endpoint_;
   Half stable_, canary_;
   std::string target_;

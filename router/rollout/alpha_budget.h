@@ -11,9 +11,9 @@ namespace serin::rollout {
 inline constexpr double kErrorShare = 0.30;
 inline constexpr double kRejectedShare = 0.05;
 inline constexpr double kDeadlineShare = 0.05;
-inline constexpr double kLatencyShare = 0.20;  ///< of sticky requests: a quarter for each of four limits
-inline constexpr double kOutputShare = 0.15;   ///< form, labels and scores of unpaired answers: divided in output_guards.cc
-inline constexpr double kShadowShare = 0.10;
+inline constexpr double kLatencyShare = 0.20;    ///< of sticky requests: a quarter for each of four limits
+inline constexpr double kOutputShare = 0.15;     ///< form, labels and scores of unpaired answers: divided in output_guards.cc
+inline constexpr double kShadowShare = 0.10;     ///< all pairs; half of it is that of few_guard.h where it judges as well
 inline constexpr double kThresholdShare = 0.15;  ///< split evenly among the thresholds that the user sets
 
 static_assert(kErrorShare + kRejectedShare + kDeadlineShare + kLatencyShare + kOutputShare + kShadowShare + kThresholdShare < 1 + 1e-9);

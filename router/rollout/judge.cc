@@ -25,6 +25,11 @@ Guard::Unit unit_of(const Spec& spec) {
   return spec.guard.unit == Guard::Unit::kRequest && !spec.sticky.on() ? Guard::Unit::kRequest : Guard::Unit::kBatch;
 }
 
+/// Labels only: with `values` any difference counts already.
+bool judges_few(const Guard& guard) { return guard.judge_few && guard.compare == Guard::Compare::kLabel; }
+
+double shadow_share(const Guard& guard) { return judges_few(guard) ? kShadowShare / 2 : kShadowShare; }
+
 size_t count_thresholds(const Guard& guard) { return guard.latency_max.size() + (guard.errors_max ? 1 : 0); }
 
 }  // namespace
@@ -41,12 +46,16 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
       dl_(make_guard(spec.guard, "dl", kDeadlineShare)),
       latency_(spec.guard, spec.sticky.on(), baseline),
       output_(spec.guard),
-      shadow_({.name = "shadow", .p0 = spec.guard.max_disagreement, .trip_value = trip_value(alpha_, kShadowShare), .ask_stable = false}),
+      shadow_({.name = "shadow",
+               .p0 = spec.guard.max_disagreement,
+               .trip_value = trip_value(alpha_, shadow_share(spec.guard)),
+               .ask_stable = false}),
       errors_certificate_(0, 0.5),
       latency_certificate_(0, 0.5),
       agreement_certificate_(spec.guard.max_disagreement, spec.certify.confidence),
       max_disagreement_(spec.guard.max_disagreement) {
   const Guard& guard = spec.guard;
+  if (judges_few(guard)) few_.emplace(trip_value(alpha_, kShadowShare / 2));
   const size_t count = count_thresholds(guard);
   const auto add = [&](const std::string& name, std::string text, double p0, std::chrono::nanoseconds latency) {
     thresholds_.push_back({ThresholdGuard({.name = "threshold:" + name,
@@ -218,6 +227,12 @@ std::optional<Verdict> Judge::observe(const ShadowPair& pair, std::chrono::milli
   if (!pair.comparable) return std::nullopt;
   remember_difference(pair, at);
   agreement_certificate_.observe(pair.mismatch);
+  return judge_disagreement(pair, at);
+}
+
+std::optional<Verdict> Judge::judge_disagreement(const ShadowPair& pair, std::chrono::milliseconds at) {
+  if (few_ && few_->observe(pair, at))
+    if (auto verdict = conclude(few_->verdict(), at)) return verdict;
   if (!shadow_.observe(Arm::kCanary, pair.mismatch, Unit(0.5), /*alone=*/true, at)) return std::nullopt;
   const Evidence evidence = shadow_.evidence();
   return conclude(

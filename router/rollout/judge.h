@@ -11,6 +11,7 @@
 
 #include "router/rollout/certificate.h"
 #include "router/rollout/event_guard.h"
+#include "router/rollout/few_guard.h"
 #include "router/rollout/key_gate.h"
 #include "router/rollout/latency_guards.h"
 #include "router/rollout/output_guards.h"
@@ -53,6 +54,7 @@ class Judge {
   std::optional<Verdict> judge_cohort(const Observation& observation, std::chrono::milliseconds at);
   const EventGuard* judge_pair(const ShadowPair& pair, std::chrono::milliseconds at);
   const EventGuard* judge_settled_pairs(const Observation& canary, std::chrono::milliseconds at);
+  std::optional<Verdict> judge_disagreement(const ShadowPair& pair, std::chrono::milliseconds at);
   void remember_difference(const ShadowPair& pair, std::chrono::milliseconds at);
   void certify(const Observation& observation, std::chrono::milliseconds at);
   EventGuard* guard_of(Outcome outcome);
@@ -82,6 +84,7 @@ class Judge {
   LatencyGuards latency_;
   OutputGuards output_;
   ThresholdGuard shadow_;
+  std::optional<FewGuard> few_;  // none: the user's limit is all there is
   std::vector<UserThreshold> thresholds_;
   std::vector<SampleGuard> samples_;
 

@@ -59,7 +59,7 @@ void Machine::enter_step(int index, Time now) {
   }
   state.weight_ppm = step().weight_ppm;
   state.shadow_ppm = step().shadow_ppm;
-  if (!step().is_shadow() && spec.guard.compare != Guard::Compare::kOff) state.shadow_ppm = spec.guard.shadow_ppm;
+  if (!step().is_shadow() && spec.guard.compare != Guard::Compare::kOff) state.shadow_ppm = spec.guard.shadow_ppm.value_or(kAutoShadowPpm);
   const bool timed = step().until == Step::Until::kDuration;
   state.reason = fmt::format("{}: {}{} % {}", place, step().is_shadow() ? "shadow " : "",
                              print_weight(step().is_shadow() ? step().shadow_ppm : step().weight_ppm),

@@ -89,6 +89,9 @@ struct ShadowPair {
   /// By the chosen comparison: another label, values out of tolerance, or other bytes if the protocol is unknown.
   bool mismatch = false;
   std::optional<Difference> difference;  ///< if both had the named output in the same shape
+  bool far = false;                      ///< another label by a wide margin, or no such output: no rounding explains it
+  /// Whether the two rows are numerically the same; nothing: they could be so by chance, or are no numbers (proxy/likeness.h).
+  std::optional<bool> same;
 
   // The units of the two answers, as in Observation: a failing batch is one unit of evidence here, too.
   std::optional<BatchId> stable_batch, canary_batch;

@@ -2,6 +2,7 @@
 
 #include "router/rollout/replay.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "router/rollout/rank_guard.h"
@@ -43,11 +44,33 @@ Replay replay_ranks(const VerdictRecord& record) {
   return again;
 }
 
+/// few_guard.cc
+Replay replay_few(const VerdictRecord& record) {
+  const auto within = [](double p0) { return p0 > 0 && p0 < 1 ? p0 : 0.5; };
+  BernoulliMixture above(within(record.p0)), same(within(record.same_p0.value_or(0)));
+  above.restore(record.above);
+  same.restore(record.same.value_or(MixtureState()));
+  Replay again;
+  for (size_t i = 0; i < record.events.size(); ++i) {
+    const DecidingEvent& event = record.events[i];
+    for (uint64_t good = 0; good < event.good_before; ++good) above.observe(false);
+    above.observe(event.bad);
+    if (event.same) same.observe(*event.same);
+    const double both = std::min(above.e(), same.e());
+    again.bits.push_back(std::log2(both));
+    if (both < record.trip_value || again.rolled_back) continue;
+    again.rolled_back = true;
+    again.decided_by = i;
+  }
+  return again;
+}
+
 }  // namespace
 
 Replay replay(const VerdictRecord& record) {
   if (record.question == Question::kSilence || record.question == Question::kSamples) return count(record);
   if (record.question == Question::kSlower) return replay_ranks(record);
+  if (record.question == Question::kAboveAndSame) return replay_few(record);
   EventProcess worse(record.tolerated_ratio);
   worse.restore(record.worse);
   const bool limited = record.question != Question::kWorse && record.p0 > 0 && record.p0 < 1;

@@ -24,7 +24,7 @@ struct State {
   Phase phase = Phase::kProgressing;
   int step = 0;             ///< index into the specification's steps
   uint32_t weight_ppm = 0;  ///< of the canary
-  uint32_t shadow_ppm = 0;  ///< of stable's requests mirrored to the canary
+  uint32_t shadow_ppm = 0;  ///< of stable's requests mirrored to the canary; at most, where the specification says `shadow: auto`
   /// While it waits at a gate, that gate ("confirm-promotion"). After a verdict: "err", "rej", "dl", "lat", "shadow", "threshold:errors",
   /// "abort", "promoted", ...
   std::string cause;
@@ -58,6 +58,7 @@ struct DecidingEvent {
   bool alone = false;        ///< stable got no traffic: the limit decides alone
   uint8_t rank = 0;          ///< of a latency: how many of stable's limits it exceeds (latency_limits.h)
   bool one_sided = false;    ///< a fast answer is no evidence, because the share is not known exactly (rank_process.h)
+  std::optional<bool> same;  ///< ShadowPair::same, where the guard asked
 };
 
 /// A guard under `dryRun` that would have rolled back.

@@ -14,6 +14,8 @@
 namespace serin::rollout {
 
 inline constexpr uint32_t kAll = 1'000'000;  ///< 100 % in parts per million
+/// shadow: auto: at most this part of stable's requests, and less where the canary has no time to spare (proxy/spare_time.h).
+inline constexpr uint32_t kAutoShadowPpm = 100'000;
 
 struct Step {
   uint32_t weight_ppm = 0;  ///< {setWeight: 5}; 0 with shadow_ppm: a shadow step
@@ -53,8 +55,10 @@ struct Guard {
   enum class Compare : uint8_t { kLabel, kValues, kOff } compare = Compare::kLabel;
   std::string output;  ///< name of the output compared; empty: the first
   double max_disagreement = 0.10;
+  bool judge_few = true;            ///< maxDisagreement: auto: also "wrong for a few" (few_guard.h)
   double rtol = 1e-3, atol = 1e-5;  ///< if compare is kValues
-  uint32_t shadow_ppm = 0;          ///< output: {shadow: 10%}: also mirrored during weight steps
+  /// output: {shadow: 10%}: also mirrored during weight steps; nothing: auto, as much as costs nothing.
+  std::optional<uint32_t> shadow_ppm;
   /// Factor by which a label or an extreme score may be more or less frequent than stable's; 0: not judged.
   double drift = 4;
   enum class Breach : uint8_t { kHold, kRollback } when_stable_breaches_too = Breach::kHold;

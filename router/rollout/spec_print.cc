@@ -75,8 +75,10 @@ std::string print_latency(const Guard& guard) {
 std::string print_output(const Guard& guard) {
   const char* compare = guard.compare == Guard::Compare::kLabel ? "label" : guard.compare == Guard::Compare::kValues ? "values" : "off";
   const std::string drift = guard.drift == 0 ? "off" : fmt::format("{}", guard.drift);
+  const std::string most = guard.judge_few ? "auto" : fmt::format("{}", guard.max_disagreement);
+  const std::string shadow = guard.shadow_ppm ? print_weight(*guard.shadow_ppm) : "auto";
   return fmt::format("compare: \"{}\", output: {}, maxDisagreement: {}, rtol: {}, atol: {}, shadow: {}, drift: \"{}\"", compare,
-                     in_quotes(guard.output), guard.max_disagreement, guard.rtol, guard.atol, print_weight(guard.shadow_ppm), drift);
+                     in_quotes(guard.output), most, guard.rtol, guard.atol, shadow, drift);
 }
 
 std::string print_prometheus(const std::vector<PrometheusGuard>& guards) {

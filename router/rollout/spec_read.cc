@@ -20,6 +20,7 @@ using config::Node;
 using config::Problems;
 
 constexpr double kSmallestAlpha = 1e-9;
+constexpr double kMaxDifferingValues = 0.01;  // maxDisagreement, with compare: values
 
 Result<double> open_fraction(const Node& node, std::string_view key, double fallback) {
   SERIN_TRY(const double value, node.fraction(key, fallback));
@@ -51,21 +52,39 @@ void read_latency(const Node& node, Guard& guard, Problems& problems) {
   problems.read(guard.latency_skip, node.integer("skip", 0, 1'000'000, static_cast<int64_t>(guard.latency_skip)));
 }
 
+bool is_word(const Node& node, std::string_view word) { return node.is_scalar() && *node.text() == word; }
+
+/// A number is the whole limit; auto is the usual one, and rolls back a canary that is wrong for a few.
+void read_max_disagreement(const Node& node, Guard& guard, Problems& problems) {
+  const auto given = node.find("maxDisagreement");
+  if (given && !is_word(*given, "auto")) {
+    guard.judge_few = false;
+    problems.read(guard.max_disagreement, open_fraction(node, "maxDisagreement", guard.max_disagreement));
+    return;
+  }
+  if (!given && !node.has("compare")) return;
+  const bool values = guard.compare == Guard::Compare::kValues;  // the same weights on another build: only the odd rounding may differ
+  if (given || values) guard.max_disagreement = values ? kMaxDifferingValues : Guard().max_disagreement;
+  if (given) guard.judge_few = true;
+}
+
 void read_output(const Node& node, Guard& guard, Problems& problems) {
   problems.allow_only(node, {"compare", "output", "maxDisagreement", "rtol", "atol", "shadow", "drift"});
   std::string compare;
-  if (const auto word = node.find("compare"); word && problems.read(compare, word->one_of({"label", "values", "off"}))) {
+  if (const auto word = node.find("compare"); word && problems.read(compare, word->one_of({"label", "values", "off"})))
     guard.compare = compare == "label" ? Guard::Compare::kLabel : compare == "values" ? Guard::Compare::kValues : Guard::Compare::kOff;
-    if (compare == "values") guard.max_disagreement = 0.01;  // the same weights on another build: only the odd rounding may differ
-  }
   problems.read(guard.output, node.text("output", guard.output));
-  problems.read(guard.max_disagreement, open_fraction(node, "maxDisagreement", guard.max_disagreement));
+  read_max_disagreement(node, guard, problems);
   problems.read(guard.rtol, node.number("rtol", 0, 1, guard.rtol));
   problems.read(guard.atol, node.number("atol", 0, 1e9, guard.atol));
-  if (const auto shadow = node.find("shadow")) problems.read(guard.shadow_ppm, weight_of(*shadow));
+  if (const auto shadow = node.find("shadow")) {
+    if (is_word(*shadow, "auto"))
+      guard.shadow_ppm.reset();
+    else
+      problems.read(guard.shadow_ppm, weight_of(*shadow));
+  }
   const auto drift = node.find("drift");
-  const bool off = drift && drift->is_scalar() && *drift->text() == "off";
-  problems.read(guard.drift, off ? Result<double>(0.0) : node.number("drift", 1.1, 1000, guard.drift));
+  problems.read(guard.drift, drift && is_word(*drift, "off") ? Result<double>(0.0) : node.number("drift", 1.1, 1000, guard.drift));
 }
 
 /// The text under `key`, which must be there and `good`.

@@ -12,7 +12,7 @@ namespace {
 
 using Question = VerdictRecord::Question;
 
-constexpr std::string_view kWords[] = {"worse", "above", "above and worse", "silence", "slower", "samples"};
+constexpr std::string_view kWords[] = {"worse", "above", "above and worse", "silence", "slower", "samples", "above and same"};
 
 constexpr double kLargestNumber = 1e308;
 constexpr int64_t kLargestCount = int64_t{1} << 62;
@@ -48,6 +48,9 @@ Result<DecidingEvent> parse_event(const config::Node& node) {
   SERIN_TRY(const int64_t rank, node.integer("rank", 0, static_cast<int64_t>(LatencyLimits::kLimits), 0));
   event.rank = static_cast<uint8_t>(rank);
   SERIN_TRY(event.one_sided, node.boolean("one_sided", false));
+  if (node.has("same")) {
+    SERIN_TRY(event.same, node.boolean("same", false));
+  }
   SERIN_TRY(event.bits, node.number("bits", -kLargestNumber, kLargestNumber, 0));
   return event;
 }
@@ -70,6 +73,10 @@ Result<VerdictRecord> parse_record(const config::Node& node) {
   SERIN_TRY(record.cap, node.number("cap", 0, kLargestNumber, 0));
   SERIN_TRY(record.worse, parse_state(node, "worse"));
   SERIN_TRY(record.above, parse_state(node, "above"));
+  if (node.has("same")) {
+    SERIN_TRY(record.same, parse_state(node, "same"));
+    SERIN_TRY(record.same_p0, node.number("same_p0", 0, 1, 0));
+  }
   SERIN_TRY(const config::Node events, node.at("events"));
   for (const config::Node& item : events.items()) {
     SERIN_TRY(const DecidingEvent event, parse_event(item));

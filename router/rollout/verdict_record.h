@@ -4,6 +4,7 @@
 // record always replays to the same decision (replay.h).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,15 +22,18 @@ struct VerdictRecord {
     kWorse,  ///< more often on the canary than its share explains?
     kAbove,  ///< above the limit p0?
     kAboveAndWorse,
-    kSilence,  ///< events are silences; `trip_value` of them roll back
-    kSlower,   ///< slower than stable, by the ranks of its answers?
-    kSamples,  ///< events are samples of a query; `trip_value` of them above p0 in a row roll back
+    kSilence,      ///< events are silences; `trip_value` of them roll back
+    kSlower,       ///< slower than stable, by the ranks of its answers?
+    kSamples,      ///< events are samples of a query; `trip_value` of them above p0 in a row roll back
+    kAboveAndSame  ///< above the limit p0, from a model that gives the same numbers otherwise? (few_guard.h)
   } question = Question::kWorse;
   double trip_value = 0;
   double tolerated_ratio = 1;
   bool mirrored = false;  ///< asks the reverse: events too rare on the canary
   double p0 = 0, cap = 0;
   MixtureState worse, above;  ///< before the first of the events
+  std::optional<double> same_p0;
+  std::optional<MixtureState> same;  ///< of kAboveAndSame, like `above`
   std::vector<DecidingEvent> events;
 };
 

@@ -23,6 +23,8 @@ inline constexpr auto kRecordedEvent = schema::object<DecidingEvent>(
     schema::field("rank", &DecidingEvent::rank,
                   "Of a latency: how many of stable's p25, p50, p75, p90, p97, p99, 2 and 4 times p99 it exceeds."),
     schema::field("one_sided", &DecidingEvent::one_sided, "The share is not exact, so that a fast answer is no evidence."),
+    schema::field("same", &DecidingEvent::same, "Of a mirrored pair: whether both answers are numerically the same.",
+                  {.may_be_absent = true}),
     schema::field("bits", &DecidingEvent::bits, "log2 of the guard's e-value after it."));
 
 inline constexpr auto kVerdictRecord = schema::object<VerdictRecord>(
@@ -32,10 +34,13 @@ inline constexpr auto kVerdictRecord = schema::object<VerdictRecord>(
     schema::field("trip_value", &VerdictRecord::trip_value, "The e-value, or the number of events, that rolls back."),
     schema::field("tolerated_ratio", &VerdictRecord::tolerated_ratio, "The multiple of stable's bad rate that the canary may have."),
     schema::field("mirrored", &VerdictRecord::mirrored, "It asks the reverse: whether events are too rare on the canary."),
-    schema::field("p0", &VerdictRecord::p0, "The limit set by the user."),
+    schema::field("p0", &VerdictRecord::p0, "The limit of the rate."),
     schema::field("cap", &VerdictRecord::cap, "The largest e-value of the process against the limit."),
     schema::field<kMixtureState>("worse", &VerdictRecord::worse, "The process against stable."),
     schema::field<kMixtureState>("above", &VerdictRecord::above, "The process against the limit."),
+    schema::field("same_p0", &VerdictRecord::same_p0, "The share of equal answers that two models may have.", {.may_be_absent = true}),
+    schema::field<kMixtureState>("same", &VerdictRecord::same, "The process that shows both versions to be the same model.",
+                                 {.may_be_absent = true}),
     schema::field<kRecordedEvent>("events", &VerdictRecord::events, "Oldest first."));
 
 }  // namespace serin::rollout

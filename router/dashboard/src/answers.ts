@@ -255,10 +255,12 @@ export interface VerdictRecord {
   trip_value: number; // The e-value, or the number of events, that rolls back.
   tolerated_ratio: number; // The multiple of stable's bad rate that the canary may have.
   mirrored: boolean; // It asks the reverse: whether events are too rare on the canary.
-  p0: number; // The limit set by the user.
+  p0: number; // The limit of the rate.
   cap: number; // The largest e-value of the process against the limit.
   worse: MixtureState; // The process against stable.
   above: MixtureState; // The process against the limit.
+  same_p0?: number; // The share of equal answers that two models may have.
+  same?: MixtureState; // The process that shows both versions to be the same model.
   events: RecordedEvent[]; // Oldest first.
 }
 
@@ -280,6 +282,7 @@ export interface RecordedEvent {
   alone: boolean; // Stable got no traffic: the limit decides alone.
   rank: number; // Of a latency: how many of stable's p25, p50, p75, p90, p97, p99, 2 and 4 times p99 it exceeds.
   one_sided: boolean; // The share is not exact, so that a fast answer is no evidence.
+  same?: boolean; // Of a mirrored pair: whether both answers are numerically the same.
   bits: number; // log2 of the guard's e-value after it.
 }
 

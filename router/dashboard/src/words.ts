@@ -12,6 +12,7 @@ const kGuards: Record<string, string> = {
   lat_p99: "slower than stable's p99",
   lat_2xp99: "slower than twice stable's p99",
   shadow: "other answers to copied requests",
+  shadow_few: "entirely other answers to a few copied requests",
   out_form: "outputs of another form",
   out_score_high: "scores above stable's p95",
   out_score_low: "scores below stable's p5",
@@ -55,6 +56,8 @@ export function question(record: NonNullable<Verdict["record"]>): string {
       return "Are the canary's answers slower than stable's, by their ranks among stable's?";
     case "samples":
       return `How many samples in a row were above ${record.p0}?`;
+    case "above and same":
+      return `Has the canary an entirely different label in more than ${limit} of the pairs, although it gives the same numbers otherwise?`;
     default:
       return record.question;
   }

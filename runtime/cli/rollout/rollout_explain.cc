@@ -25,6 +25,9 @@ std::string question(const VerdictRecord& record) {
     case VerdictRecord::Question::kSilence: return "how often did the canary stop answering while stable answered?";
     case VerdictRecord::Question::kSlower: return "are the canary's answers slower than stable's, by their ranks among stable's limits?";
     case VerdictRecord::Question::kSamples: return fmt::format("how many samples in a row were above {:g}?", record.p0);
+    case VerdictRecord::Question::kAboveAndSame:
+      return fmt::format("is the canary far off in more than {:g} % of the pairs, though it is numerically the same in more than {:g} %?",
+                         100 * record.p0, 100 * record.same_p0.value_or(0));
   }
   return "";
 }
@@ -42,6 +45,11 @@ std::string event_line(const VerdictRecord& record, const rollout::DecidingEvent
     return fmt::format("  {:>10.3f} s  {:<6}  share {:>8.4g} %  units {:<5.3g} {:>7.2f} bits  {}{}\n", at,
                        rollout::kArmNames[static_cast<size_t>(event.arm)], 100 * event.share, event.units, bits, limit,
                        event.one_sided ? ", one-sided" : "");
+  }
+  if (record.question == VerdictRecord::Question::kAboveAndSame) {
+    const char* said = event.bad ? "another label" : event.same.value_or(false) ? "the same numbers" : "other numbers";
+    const std::string before = event.good_before > 0 ? fmt::format("  after {} pairs without", event.good_before) : "";
+    return fmt::format("  {:>10.3f} s  {:<17}  {:>7.2f} bits{}\n", at, said, bits, before);
   }
   const std::string good = event.good_before > 0 ? fmt::format("  after {} good", event.good_before) : "";
   return fmt::format("  {:>10.3f} s  {:<6}  share {:>8.4g} %  units {:<5.3g} {:>7.2f} bits{}\n", at,

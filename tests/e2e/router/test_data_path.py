@@ -301,7 +301,7 @@ def test_a_large_failure_of_a_hedged_canary_is_evidence_too(route, backend):
     canary.faults = Faults(delay=0.1, garbage=b"HTTP/1.1 500 No\r\ncontent-length: %d\r\n\r\n" % (3 * MIB) + b"x" * (3 * MIB))
     stable.faults = Faults(delay=0.5)
     assert {(status, headers["x-serin-version"]) for status, headers, _ in ask(router.url, 2)} == {(200, "1")}
-    assert router.metric("serin_route_hedges_total") == canary.inferences == 2
+    assert router.metric("serin_route_hedges_total") == canary.served == 2
     wait_until(lambda: router.rollout()["answers"]["canary"] == 2, 10, "both are judged")
 
 

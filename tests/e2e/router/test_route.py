@@ -40,7 +40,7 @@ def test_requests_are_split_by_weight(pair, weight):
     answers = ask(router.url, 3000)
     from_canary = sum(headers["x-serin-version"] == "2" for _, headers, _ in answers)
     assert {status for status, _, _ in answers} == {200}
-    assert from_canary == canary.inferences and within(from_canary, 3000, weight / 100)
+    assert from_canary == canary.served and within(from_canary, 3000, weight / 100)
     assert router.metric("serin_route_weight_ppm", version="2") == weight * 10_000
     assert router.metric("serin_route_weight_ppm", version="1") == 1_000_000 - weight * 10_000
 
@@ -235,7 +235,7 @@ def test_every_attempt_that_failed_is_counted_and_run_again_once(pair):
     router.start_rollout(steps=[hold(20)])
     with traffic_to(router) as traffic:
         router.wait_for("RolledBack")
-    assert router.metric("serin_route_retries_total") == canary.inferences
+    assert router.metric("serin_route_retries_total") == canary.served
     assert stable.inferences == traffic.answers and canary.inferences < 60
 
 
@@ -245,7 +245,7 @@ def test_without_the_shield_clients_see_errors_and_the_verdict_is_the_same(pair)
     router.start_rollout(steps=[hold(20)], shield={"retryStable": False})
     with traffic_to(router) as traffic:
         assert router.wait_for("RolledBack")["cause"] == "err"
-    assert traffic.statuses[500] == canary.inferences and router.metric("serin_route_retries_total") == 0
+    assert traffic.statuses[500] == canary.served and router.metric("serin_route_retries_total") == 0
 
 
 def test_f10_the_shield_does_not_bury_stable_under_retries(pair):
@@ -470,8 +470,8 @@ def test_metrics_have_the_names_that_are_documented(pair):
     with traffic_to(router) as traffic:
         router.wait_for("RolledBack")
     assert router.metric("serin_route_requests_total", service="digits", version="1", code="200") == traffic.answers
-    assert router.metric("serin_route_latency_seconds_count", service="digits", version="2") == canary.inferences
-    assert router.metric("serin_route_latency_seconds_bucket", service="digits", le="+Inf") == traffic.answers + canary.inferences
+    assert router.metric("serin_route_latency_seconds_count", service="digits", version="2") == canary.served
+    assert router.metric("serin_route_latency_seconds_bucket", service="digits", le="+Inf") == traffic.answers + canary.served
     wait_until(lambda: router.metric("serin_route_evidence_bits", guard="err") > 10, 5, "the evidence in the metrics")
     wait_until(lambda: router.metric("serin_rollout_phase", phase="RolledBack") == 1, 5, "the phase in the metrics")
 

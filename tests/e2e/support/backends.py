@@ -26,6 +26,7 @@ class Faults:
     error_rate: float = 0.0  # share of 500; with batch > 1 whole batches fail
     status: int = 0  # every inference is answered with this one
     delay: float = 0.0  # seconds before every answer
+    serial: bool = False  # the delays come one after the other
     hang: bool = False  # no answer until the faults change
     reset: bool = False  # the connection is reset instead
     reset_rate: float = 0.0
@@ -53,7 +54,7 @@ class Backend:
         self.boot = f"{random.getrandbits(64):016x}"
         self._sequence = itertools.count()
         self._connections = set()
-        self._lock = threading.Lock()
+        self._lock, self._turn = threading.Lock(), threading.Lock()
         self._listener = None
         self.port = 0
 
@@ -66,6 +67,11 @@ class Backend:
     @property
     def shadows(self):
         return sum("x-serin-shadow" in headers for _, headers, _ in list(self.requests))
+
+    @property
+    def served(self):
+        """Inferences that a client waits for."""
+        return self.inferences - self.shadows
 
     @property
     def origin(self):
@@ -158,7 +164,8 @@ class Backend:
         while self.faults.hang:
             time.sleep(0.005)
         if faults.delay:
-            time.sleep(faults.delay)
+            with self._turn if faults.serial else contextlib.nullcontext():
+                time.sleep(faults.delay)
         if faults.reset or random.random() < faults.reset_rate:
             self.bad += 1
             reset_on_close(connection)

@@ -73,7 +73,8 @@ TEST_F(ControllerTest, BeginsWithAllTrafficOnTheInitialStable) {
 TEST_F(ControllerTest, AStartIsWrittenBeforeItIsAnswered) {
   const auto started = start();
   ASSERT_TRUE(started) << started.error().message;
-  EXPECT_EQ(controller_->split(0), (Split{.weight_ppm = 50'000, .stable = 0, .canary = 1, .epoch = 1}));
+  EXPECT_EQ(controller_->split(0),
+            (Split{.weight_ppm = 50'000, .shadow_ppm = rollout::kAutoShadowPpm, .stable = 0, .canary = 1, .epoch = 1}));
   EXPECT_EQ(started->epoch, 1U);
   EXPECT_EQ(started->rollout->state.id, "digits-1");
   EXPECT_THAT(events(), ElementsAre("started"));

@@ -71,8 +71,10 @@ TEST(Sightings, ArriveAsTheyWereSent) {
   ASSERT_EQ(got->sightings.pairs.size(), sent.sightings.pairs.size());
   for (size_t i = 0; i < sent.sightings.pairs.size(); ++i) {
     const rollout::ShadowPair &a = got->sightings.pairs[i], &b = sent.sightings.pairs[i];
-    EXPECT_EQ(std::tie(a.epoch, a.stable, a.canary, a.comparable, a.mismatch, a.stable_endpoint, a.canary_endpoint, a.canary_ending),
-              std::tie(b.epoch, b.stable, b.canary, b.comparable, b.mismatch, b.stable_endpoint, b.canary_endpoint, b.canary_ending));
+    EXPECT_EQ(std::tie(a.epoch, a.stable, a.canary, a.comparable, a.mismatch, a.far, a.same, a.stable_endpoint, a.canary_endpoint,
+                       a.canary_ending),
+              std::tie(b.epoch, b.stable, b.canary, b.comparable, b.mismatch, b.far, b.same, b.stable_endpoint, b.canary_endpoint,
+                       b.canary_ending));
     expect_equal(a.stable_batch, b.stable_batch);
     expect_equal(a.canary_batch, b.canary_batch);
   }

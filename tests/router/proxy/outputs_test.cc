@@ -72,6 +72,25 @@ TEST(CompareAnswers, OfTextsAndOfClassesByTheirWords) {
   EXPECT_TRUE(compare(classes("cat"), classes("cow")).mismatch);
 }
 
+TEST(CompareAnswers, SaysHowAlikeTheComparedRowsAre) {
+  const std::string rows = oip("[0.62,0.31,0.07,0.2,0.75,0.05]", "[2,3]"), other = oip("[0.62,0.31,0.07,0.75,0.2,0.05]", "[2,3]");
+  const auto first = compare_answers({rows, {}}, {other, {}}, {}, 0), second = compare_answers({rows, {}}, {other, {}}, {}, 1);
+  EXPECT_TRUE(first.likeness.same == true && !first.likeness.far && !first.mismatch) << "row by row, as the label";
+  EXPECT_TRUE(second.likeness.same == false && second.likeness.far && second.mismatch);
+  const auto without = compare(oip("[0.62,0.31,0.07]"), "oops");
+  EXPECT_TRUE(without.likeness.far && !without.likeness.same);
+}
+
+TEST(CompareAnswers, OfNumbersOnlyWhereNobodyAsked) {
+  const auto numbers = [](const std::string& stable, const std::string& canary) {
+    return compare_answers({stable, {}}, {canary, {}}, {}, 0, Compared::kNumbers);
+  };
+  EXPECT_FALSE(numbers("<xml>3</xml>", "<xml>4</xml>").comparable) << "they may hold a time";
+  EXPECT_FALSE(numbers(R"({"err_no":0,"key":["res"],"value":["a text"]})", R"({"err_no":0,"key":["res"],"value":["another"]})").comparable);
+  EXPECT_TRUE(numbers(oip("[0.1,0.7,0.2]"), oip("[0.1,0.2,0.7]")).mismatch);
+  EXPECT_TRUE(numbers(oip("[0.1,0.7,0.2]"), "oops").mismatch);
+}
+
 TEST(CompareAnswers, OfFailedInferencesComparesNothing) {
   const auto stable = compare(oip("[0.1,NaN,0.2]"), oip("[0.1,0.7,0.2]")), canary = compare(oip("[0.1,0.7,0.2]"), oip("[0.1,NaN,0.2]"));
   EXPECT_TRUE(stable.stable_failed && !stable.canary_failed && !stable.comparable);

@@ -214,12 +214,13 @@ void Simulation::resume(Arm arm, const std::vector<uint64_t>& arrivals, uint64_t
 
 void Simulation::shadow() {
   const bool stable_bad = random_.chance(rate(Arm::kStable)), canary_bad = random_.chance(rate(Arm::kCanary));
-  rollout_.observe(ShadowPair{.epoch = rollout_.state().epoch,
-                              .stable = stable_bad ? fault_.outcome : Outcome::kOk,
-                              .canary = canary_bad ? fault_.outcome : Outcome::kOk,
-                              .comparable = !stable_bad && !canary_bad,
-                              .mismatch = random_.chance(fault_.disagreement)},
-                   now_);
+  ShadowPair pair{.epoch = rollout_.state().epoch,
+                  .stable = stable_bad ? fault_.outcome : Outcome::kOk,
+                  .canary = canary_bad ? fault_.outcome : Outcome::kOk,
+                  .comparable = !stable_bad && !canary_bad};
+  pair.mismatch = pair.far = random_.chance(fault_.disagreement);
+  if (random_.chance(fault_.telling)) pair.same = !pair.far && random_.chance(fault_.same);
+  rollout_.observe(pair, now_);
 }
 
 double Simulation::rate(Arm arm) const {

@@ -55,7 +55,9 @@ struct Fault {
   std::chrono::milliseconds dead_for{2000};       ///< then it refuses connections
   std::chrono::milliseconds reset_every{0};       ///< on average, all connections of both arms at once, processes alive
   double service_time = 1;                        ///< factor on the latencies if answers take their time (the four above)
-  double disagreement = 0.02;                     ///< of shadow pairs
+  double disagreement = 0.02;                     ///< of shadow pairs: another label, far off
+  double same = 0;                                ///< of the other pairs: numerically the same; 1: the same model
+  double telling = 1;                             ///< of the pairs: those that show whether they are
   uint64_t change_weight_every = 0;               ///< requests between weights set by hand, 0: never
   uint64_t users = 0, session = 1;          ///< of a sticky rollout: all requests of a user fail or none, for so many requests of all users
   bool forget_keys = false;                 ///< as if nobody knew which requests belong together

@@ -76,6 +76,7 @@ shield: {retryStable: false, budget: 10%}
   EXPECT_EQ(guard.output, "logits");
   EXPECT_EQ(guard.max_disagreement, 0.03);
   EXPECT_EQ(guard.shadow_ppm, 50'000u);
+  EXPECT_FALSE(guard.judge_few);
   EXPECT_EQ(guard.when_stable_breaches_too, Guard::Breach::kRollback);
   EXPECT_EQ(guard.unit, Guard::Unit::kRequest);
 
@@ -94,7 +95,22 @@ TEST(Spec, NeedsOnlyAServiceAndACanary) {
   EXPECT_EQ(spec->steps[0].shadow_ppm, 100'000u);
   EXPECT_EQ(spec->steps[5].weight_ppm, kAll);
   EXPECT_EQ(spec->guard.false_rollback, 0.001);
+  EXPECT_FALSE(spec->guard.shadow_ppm);
+  EXPECT_TRUE(spec->guard.judge_few);
   EXPECT_TRUE(spec->certify.taper);
+}
+
+TEST(Spec, HasAWordForDisagreementAndMirroringThatAreFoundOut) {
+  const auto guard = [](const std::string& output) { return parse_with("guard: {output: " + output + "}").value().guard; };
+  EXPECT_EQ(guard("{compare: values}").max_disagreement, 0.01);
+  EXPECT_TRUE(guard("{compare: values}").judge_few);
+  EXPECT_EQ(guard("{maxDisagreement: auto, shadow: auto}").max_disagreement, 0.1);
+  EXPECT_FALSE(guard("{maxDisagreement: 10%}").judge_few);
+  EXPECT_EQ(guard("{shadow: 0}").shadow_ppm, 0u);
+  const Guard limited = guard("{maxDisagreement: 5%, shadow: 2}");
+  const auto again = parse_guard(config::Node::parse("output: {maxDisagreement: auto, shadow: auto}", "guard").value(), limited);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->judge_few && !again->shadow_ppm && again->max_disagreement == 0.1);
 }
 
 TEST(Spec, AcceptsJsonAndAPlainListOfWeights) {
@@ -109,7 +125,8 @@ TEST(Spec, PrintsWhatItReadsBack) {
   for (const std::string line :
        {"", "steps: [0.25, 12.5, 100]", "steps: [{setWeight: 5}, {pause: {}}, {pause: {duration: 1m}}, {promote: {bake: 1h}}]",
         "guard: {errors: {max: 1%}, latency: {p99.9: 50ms, deadline: 1s}, output: {compare: \"off\"}}", "certify: {margin: 2%}",
-        "guard: {output: {output: 'a \"b\": c', drift: off}}", "dryRun: [output]", "shield: {hedge: \"off\"}",
+        "guard: {output: {output: 'a \"b\": c', drift: off}}", "guard: {output: {compare: values, maxDisagreement: 3%, shadow: 0}}",
+        "dryRun: [output]", "shield: {hedge: \"off\"}",
         "guard: {prometheus: {name: q, address: 'http://p:9090', query: 'rate(x{a=\"b\\\\n\"}[1m]) > 0', max: 1e-3, interval: 1m}}"}) {
     const auto spec = parse_with(line);
     ASSERT_TRUE(spec) << spec.error().message;

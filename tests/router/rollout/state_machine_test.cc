@@ -54,7 +54,7 @@ struct Bench {
     const Phase phase = rollout.state().phase;
     for (int i = 0; i < 100'000 && rollout.state().step == step && rollout.state().phase == phase; ++i) {
       answer(Arm::kStable);
-      rollout.state().shadow_ppm > 0 ? shadow() : answer(Arm::kCanary);
+      rollout.state().weight_ppm == 0 ? shadow() : answer(Arm::kCanary);
     }
   }
   Phase phase() const { return rollout.state().phase; }
