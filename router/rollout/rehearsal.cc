@@ -82,7 +82,8 @@ class Stage {
     const State& state = rollout_.state();
     const std::string key = rollout_.spec().sticky.on() ? std::to_string(random_()) : "";
     const Draw draw = draw_request(rollout_.spec(), state.weight_ppm, {.key = key}, random_());
-    if (draw.place == Place::kStable && state.shadow_ppm > 0 && uniform() * kAll < state.shadow_ppm) mirror(request);
+    const bool mirrors = state.weight_ppm == 0 && state.shadow_ppm > 0;  // a recording has no bodies: later pairs say nothing
+    if (draw.place == Place::kStable && mirrors && uniform() * kAll < state.shadow_ppm) mirror(request);
     Observation observation = answer(request, draw.arm());
     if (draw.place == Place::kCanary) {
       ++result_.canary_requests;

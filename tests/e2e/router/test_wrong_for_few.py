@@ -92,10 +92,11 @@ def test_copies_do_not_make_the_canary_look_slow(route, backend):
     wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
     with Traffic(router.url, clients=1) as traffic:
         wait_until(lambda: traffic.answers > 250, 30, "stable's latencies known")
-        router.start_rollout(steps=[hold(20)], guard={"latency": {"baseline": 200, "skip": 0, "slack": 0}}, shield={"hedge": "off"})
-        wait_until(lambda: router.rollout()["phase"] != "Progressing" or router.rollout()["answers"]["shadow"] >= 150, 60, "copies")
+        router.start_rollout(steps=[hold(50)], guard={"latency": {"baseline": 200, "skip": 0, "slack": 0}}, shield={"hedge": "off"})
+        wait_until(lambda: router.rollout()["phase"] != "Progressing" or router.rollout()["answers"]["shadow"] >= 60, 60, "copies")
     rollout = router.rollout()
     assert rollout["phase"] == "Progressing", rollout["reason"]
-    slow = next(line for line in rollout["evidence"] if line["guard"] == "lat_2xp99")
-    assert slow["canary_events"] <= 2 + slow["stable_events"], "who waited is no evidence"
+    slow = next(line for line in rollout["evidence"] if line["guard"] == "lat_p99")
+    assert slow["bits"] < 5, f"who waited is no evidence: {slow}"
+    assert rollout["answers"]["canary"] + rollout["answers"]["shadow"] < canary.inferences - 5, "and some had to"
     assert traffic.failures == []
