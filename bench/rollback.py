@@ -18,8 +18,9 @@ from traffic import Traffic  # noqa: E402
 
 EPILOGUE = """
 Two versions of a service, 95 % of the requests on stable and 5 % on a canary that fails half of its requests, or all; or cuts off a tenth of its
-answers, or all: fewer bytes than their Content-Length, then the end of the connection. Four clients ask as fast as they are answered. Counted are
-the answers that clients see fail, the requests that reach the canary until it gets no more, and how many of those it answered badly; "never"
+answers, or all: fewer bytes than their Content-Length, then the end of the connection; or answers ten times or twice as slowly as stable's 20 ms;
+or gives a wrong label to 2 % of them, or 20 %, with the status 200 (in five times as many requests). Four clients ask as fast as they are answered,
+sixteen where answers are slow. Counted are the answers that clients see fail, the requests that reach the canary until it gets no more, and how many of those it answered badly; "never"
 where it still got some in the last quarter of the run. HAProxy three times: weights alone, `observe layer7` (10 errors in a row take the server
 out), and `retry-on all-retryable-errors` with redispatch, which hides errors and never rolls back. Serin with its shield and without.
 
@@ -29,6 +30,7 @@ audit log's time is rounded down to a millisecond. tests/router/admin prints wha
 
 SERIN = pathlib.Path(os.environ.get("SERIN", proxies.ROOT / "build/serin"))
 CLIENTS = 4
+STABLE_DELAY = 0.02  # seconds, where the canary is slow
 CANARY_PERCENT = 5
 
 HAPROXY = """
@@ -52,6 +54,8 @@ backend model
 PARTS = {
     "errors": {"fails 50%": Faults(error_rate=0.5), "fails 100%": Faults(error_rate=1)},
     "cut-off": {"cuts off 10%": Faults(truncated=True, garbage_rate=0.1), "cuts off 100%": Faults(truncated=True)},
+    "slow": {"is 10 times slower": Faults(delay=10 * STABLE_DELAY), "is twice as slow": Faults(delay=2 * STABLE_DELAY)},
+    "wrong": {"is wrong for 2%": Faults(wrong_rate=0.02), "is wrong for 20%": Faults(wrong_rate=0.2)},
 }
 HAPROXIES = {
     "HAProxy weights": {"retry": "", "check": "", "server": ""},
@@ -79,8 +83,8 @@ class Run:
 
     def __init__(self, traffic, canary, requests):
         self.errors = traffic.answers - traffic.statuses[200] + traffic.broken
-        self.canary, self.bad = canary.inferences, canary.bad
-        times = [when for when, _, _ in canary.requests]
+        times = [when for when, headers, _ in canary.requests if "x-serin-shadow" not in headers]
+        self.canary, self.pairs, self.bad = len(times), canary.shadows, canary.bad
         self.last = times[-1] if times else None
         self.out = not times or times[-1] < traffic.began + 0.75 * (time.monotonic() - traffic.began)
         self.requests = requests
@@ -88,7 +92,7 @@ class Run:
 
 
 def drive(url, canary, requests):
-    with Traffic(url, clients=CLIENTS) as traffic:
+    with Traffic(url, clients=4 * CLIENTS if canary.faults.delay else CLIENTS) as traffic:
         traffic.began = time.monotonic()
         while traffic.answers < requests:
             time.sleep(0.01)
@@ -155,14 +159,15 @@ def median(values):
     return ordered[len(ordered) // 2]
 
 
-def measure(faults, options, folder):
+def measure(faults, options, requests, folder):
     """{name: its runs}"""
     runs = {}
     for _ in range(options.runs):
         for name, contender in contenders(folder):
             with Backend("1") as stable, Backend("2") as canary:
                 canary.faults = faults
-                runs.setdefault(name, []).append(contender(stable, canary, options.requests))
+                stable.faults = Faults(delay=STABLE_DELAY if faults.delay else 0)
+                runs.setdefault(name, []).append(contender(stable, canary, requests))
     return runs
 
 
@@ -171,20 +176,35 @@ def main():
     rows = table.Table(list(HAPROXIES), f"{options.requests} requests a run, medians of {options.runs}; {table.machine()}")
     with tempfile.TemporaryDirectory() as name:
         for what, faults in (each for part in options.parts for each in PARTS[part].items()):
-            runs = measure(faults, options, pathlib.Path(name))
+            requests = options.requests * (5 if faults.wrong_rate else 1)
+            runs = measure(faults, options, requests, pathlib.Path(name))
+            if faults.wrong_rate or faults.delay:
+                add_rows_without_errors(rows, f"canary {what}", runs)
+                continue
             for serin_name in SERINS:
                 add_rows(rows, f"canary {what}, {serin_name}", runs, serin_name)
     if options.json:
         rows.save(options.json, table.machine())
 
 
+def never_out(serin_name, runs):
+    never = [name for name in (serin_name, *HAPROXIES) if not all(run.out for run in runs[name])]
+    return f"never out: {', '.join(never)}" if never else ""
+
+
+def add_rows_without_errors(rows, work, runs):
+    serin_name = next(iter(SERINS))
+    figures = {name: median([run.canary for run in runs[name]]) for name in (serin_name, *HAPROXIES)}
+    rows.add(table.Row(work, "requests to the canary", figures[serin_name], {peer: figures[peer] for peer in HAPROXIES}, note=never_out(serin_name, runs)))
+    rows.add(table.Row(work, "mirrored requests", median([run.pairs for run in runs[serin_name]]), {}))
+
+
 def add_rows(rows, work, runs, serin_name):
     for metric, figure in (("bad answers to clients", lambda run: run.errors), ("requests to the canary", lambda run: run.canary),
                            ("bad answers of the canary", lambda run: run.bad)):
         figures = {name: median([figure(run) for run in all_of]) for name, all_of in runs.items()}
-        never = [name for name in (serin_name, *HAPROXIES) if not all(run.out for run in runs[name])]
         rows.add(table.Row(work, metric, figures[serin_name], {peer: figures[peer] for peer in HAPROXIES},
-                           note=f"never out: {', '.join(never)}" if never and metric.startswith("requests") else ""))
+                           note=never_out(serin_name, runs) if metric.startswith("requests") else ""))
     late = [run.after_verdict_ms for run in runs[serin_name] if run.after_verdict_ms is not None]
     rows.add(table.Row(work, "verdict to the canary's last request, ms", median(late) if late else None, {}))
 

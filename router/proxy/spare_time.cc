@@ -6,7 +6,7 @@ namespace serin::router {
 namespace {
 
 constexpr int kRest = 9;                                // times what a copy took: copies take a tenth of the time
-constexpr std::chrono::milliseconds kShortest{10};      // from copy to copy: the comparison is work of the router
+constexpr std::chrono::milliseconds kShortest{2};       // from copy to copy: the comparison is work of the router
 constexpr std::chrono::milliseconds kLeastPatience{5};  // for the clock of a busy machine
 
 }  // namespace

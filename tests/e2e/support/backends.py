@@ -37,6 +37,7 @@ class Faults:
     stays_open: bool = False  # ... or then nothing, for as long as the other side waits
     nan: bool = False
     label: int = 3  # the class with the highest score; -1: any
+    wrong_rate: float = 0.0  # share of answers with another class
     classes: int = CLASSES  # another number is another shape
     batch: int = 1  # requests that share one x-serin-batch; 0: the header is missing
     truncated: bool = False  # Content-Length announces more than comes
@@ -191,6 +192,8 @@ class Backend:
 
     def _output(self, faults):
         label = faults.label if faults.label >= 0 else random.randrange(faults.classes)
+        if random.random() < faults.wrong_rate:
+            label = (label + 1 + random.randrange(faults.classes - 1)) % faults.classes
         scores = [float("nan")] * faults.classes if faults.nan else [0.9 if i == label else 0.01 for i in range(faults.classes)]
         return {"model_name": self.service, "model_version": self.version,
                 "outputs": [{"name": "scores", "datatype": "FP32", "shape": [1, faults.classes], "data": scores}]}
