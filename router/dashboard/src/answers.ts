@@ -251,7 +251,7 @@ export interface VerdictAnswers {
 /** The reason for the decision of a guard, in numbers that replay to it. */
 export interface VerdictRecord {
   guard: string; // Its name.
-  question: "worse" | "above" | "above and worse" | "silence" | "slower" | "samples"; // The test that it makes.
+  question: "worse" | "above" | "above and worse" | "silence" | "slower" | "samples" | "above and same"; // The test that it makes.
   trip_value: number; // The e-value, or the number of events, that rolls back.
   tolerated_ratio: number; // The multiple of stable's bad rate that the canary may have.
   mirrored: boolean; // It asks the reverse: whether events are too rare on the canary.
