@@ -95,7 +95,7 @@ bool ServiceControl::observe(rollout::Observation observation, Time now) {
   observation.epoch = epoch;
   if (observation.arm == rollout::Arm::kStable && observation.outcome == rollout::Outcome::kOk)
     state_.latencies.record(observation.latency);
-  watch_.count(observation);
+  if (!observation.sign) watch_.count(observation);
   return state_.rollout && judge(observation, now);
 }
 

@@ -18,7 +18,7 @@ using rollout::ShadowPair;
 constexpr uint8_t kVersion = 2;
 constexpr size_t kMostEntries = 100'000;
 
-enum ObservationFlag : uint8_t { kCanary = 1, kBatch = 2, kDrawn = 8, kKey = 16, kOutput = 32, kLabel = 64, kFinite = 128 };
+enum ObservationFlag : uint8_t { kCanary = 1, kBatch = 2, kSign = 4, kDrawn = 8, kKey = 16, kOutput = 32, kLabel = 64, kFinite = 128 };
 enum PairFlag : uint8_t { kComparable = 1, kMismatch = 2, kStableBatch = 4, kCanaryBatch = 8, kFar = 32, kTold = 64, kSame = 128 };
 
 class Writer {
@@ -96,8 +96,8 @@ class Reader {
 
 void write(Writer& to, const Observation& seen) {
   const auto flag = [](bool on, uint8_t bit) { return on ? bit : uint8_t{0}; };
-  to.put(static_cast<uint8_t>(flag(seen.arm == Arm::kCanary, kCanary) | flag(seen.batch.has_value(), kBatch) | flag(seen.drawn, kDrawn) |
-                              flag(seen.key.has_value(), kKey) | flag(seen.output.has_value(), kOutput) |
+  to.put(static_cast<uint8_t>(flag(seen.arm == Arm::kCanary, kCanary) | flag(seen.batch.has_value(), kBatch) | flag(seen.sign, kSign) |
+                              flag(seen.drawn, kDrawn) | flag(seen.key.has_value(), kKey) | flag(seen.output.has_value(), kOutput) |
                               flag(seen.output && seen.output->label, kLabel) | flag(seen.output && seen.output->finite, kFinite)));
   to.put(static_cast<uint8_t>(seen.outcome));
   to.put(static_cast<uint8_t>(seen.ending));
@@ -123,6 +123,7 @@ Observation read_observation(Reader& from) {
   seen.endpoint = from.take<uint32_t>();
   seen.latency = std::chrono::nanoseconds(from.take<int64_t>());
   if (seen.latency.count() < 0) from.refuse();
+  seen.sign = (flags & kSign) != 0;
   if (flags & kBatch) seen.batch = from.take_batch();
   if (flags & kKey) seen.key = from.take<uint64_t>();
   if ((flags & kOutput) == 0) return seen;

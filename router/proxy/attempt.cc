@@ -191,7 +191,15 @@ void Attempt::end() {
   service_->versions[version_]->end(*endpoint_);
   service_->latency[version_]->observe(std::chrono::duration<double>(latency).count());
   const rollout::Ending ending = failed ? ending_of(failure_) : rollout::Ending::kAnswered;
-  observe(outcome_, ending == rollout::Ending::kBroken ? Clock::now() - started_ : latency, ending);
+  const bool broken = ending == rollout::Ending::kBroken;
+  if (observe(outcome_, broken ? Clock::now() - started_ : latency, ending) && broken) ask_for_life();
+}
+
+void Attempt::ask_for_life() {
+  rollout::Observation sign{.epoch = placement_.split.epoch, .outcome = rollout::Outcome::kNeutral, .drawn = false, .sign = true};
+  sign.arm = on_canary() ? rollout::Arm::kCanary : rollout::Arm::kStable;
+  sign.endpoint = endpoint_->index;
+  service_->ask_for_life(endpoint_, sign);
 }
 
 void Attempt::look_at_answer() {
@@ -209,8 +217,9 @@ void Attempt::read_grpc_status() {
   status_ = net::http_status_of(grpc_status_);
 }
 
-void Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, rollout::Ending ending) {
-  if (purpose_ != Purpose::kDrawn || !placement_.judged || !placement_.draw.evidence || std::exchange(observed_, true)) return;
+/// False: it is no evidence, or was observed before.
+bool Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, rollout::Ending ending) {
+  if (purpose_ != Purpose::kDrawn || !placement_.judged || !placement_.draw.evidence || std::exchange(observed_, true)) return false;
   rollout::Observation observation;
   observation.arm = on_canary() ? rollout::Arm::kCanary : rollout::Arm::kStable;
   observation.epoch = placement_.split.epoch;
@@ -225,6 +234,7 @@ void Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency
   if (answered() && ending == rollout::Ending::kAnswered) observation.batch = batch_of(answer_.headers);
   if (answered() && ending == rollout::Ending::kAnswered && !observation.batch) observation.batch = batch_of(trailers_);
   service_->controller->observe(service_->index, observation);
+  return true;
 }
 
 /// Still in flight at the guard's deadline: a bad event there and then, not when an answer comes.

@@ -121,7 +121,8 @@ class Attempt final : public net::AnswerHandler {
   void end();
   void read_grpc_status();
   void look_at_answer();
-  void observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, rollout::Ending ending);
+  bool observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, rollout::Ending ending);
+  void ask_for_life();
   void recycle();
 
   Lane& lane_;

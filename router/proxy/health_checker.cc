@@ -64,14 +64,26 @@ void HealthChecker::follow_lists() {
   for (Probe* probe : fresh) ask(*probe);
 }
 
-void HealthChecker::ask(Probe& probe) {
+void HealthChecker::send(Probe& probe, std::function<void(const Result<net::Response>&)> done) {
   const Health& health = versions_[probe.version]->config().health;
   const Endpoint& endpoint = probe.endpoint->config;
-  probe.client.send(endpoint.origin, endpoint.http ? question(health, endpoint) : call(health), health.timeout,
-                    [this, &probe](const Result<net::Response>& answer) {
-                      learn(probe, answer);
-                      probe.timer = loop_.after(versions_[probe.version]->config().health.interval, [this, &probe] { ask(probe); });
-                    });
+  probe.client.send(endpoint.origin, endpoint.http ? question(health, endpoint) : call(health), health.timeout, std::move(done));
+}
+
+void HealthChecker::ask(Probe& probe) {
+  send(probe, [this, &probe](const Result<net::Response>& answer) {
+    learn(probe, answer);
+    probe.timer = loop_.after(versions_[probe.version]->config().health.interval, [this, &probe] { ask(probe); });
+  });
+}
+
+/// Any answer is one: a process that is not ready lives, too.
+void HealthChecker::ask_for_life(const std::shared_ptr<EndpointState>& endpoint, std::function<void(bool alive)> told) {
+  const auto known = std::ranges::find(probes_, endpoint, [](const auto& probe) { return probe->endpoint; });
+  if (known == probes_.end()) return;
+  send(**known, [told = std::move(told)](const Result<net::Response>& answer) {
+    if (answer || answer.error().code == Code::kUnavailable) told(answer.has_value());
+  });
 }
 
 void HealthChecker::learn(Probe& probe, const Result<net::Response>& answer) {

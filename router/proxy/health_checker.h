@@ -19,6 +19,8 @@ class HealthChecker {
                 std::function<void(size_t)> changed);
   /// On the io thread, also after a version's list was replaced. The checker must be destroyed there, too.
   void follow_lists();
+  /// Asks the endpoint at once, in addition to its checks. `told`: whether it lives; not called if that remains unknown.
+  void ask_for_life(const std::shared_ptr<EndpointState>& endpoint, std::function<void(bool alive)> told);
 
  private:
   struct Probe {
@@ -29,6 +31,7 @@ class HealthChecker {
     net::Timer timer;
     net::Client client;  // its own, so that its connection ends with it
   };
+  void send(Probe& probe, std::function<void(const Result<net::Response>&)> done);
   void ask(Probe& probe);
   void learn(Probe& probe, const Result<net::Response>& answer);
 

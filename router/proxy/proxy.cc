@@ -41,7 +41,7 @@ struct Proxy::State {
   Router router;
   std::vector<std::unique_ptr<Workplace>> places;  // one for each io thread, made and destroyed there
   // On io thread 0.
-  std::vector<std::unique_ptr<HealthChecker>> checkers;
+  std::vector<std::shared_ptr<HealthChecker>> checkers;
   std::vector<std::unique_ptr<EndpointWatch>> watches;
 
   /// Health of a service's endpoints, and who they are.
@@ -53,9 +53,22 @@ void Proxy::State::watch(const std::string& name, Service& service) {
     const Endpoints& endpoints = *service.versions[version];
     service.controller->set_endpoint_count(service.index, version, {.all = endpoints.list()->size(), .healthy = endpoints.healthy()});
   };
-  checkers.push_back(std::make_unique<HealthChecker>(loops.loop(0), name, service.versions, report));
+  checkers.push_back(std::make_shared<HealthChecker>(loops.loop(0), name, service.versions, report));
   HealthChecker& checker = *checkers.back();
   checker.follow_lists();
+  // A checker ends on its thread, where the question may come too late for it.
+  service.ask_for_life = [this, &service, weak = std::weak_ptr(checkers.back())](const auto& endpoint, const rollout::Observation& sign) {
+    loops.post(0, [&service, weak, endpoint, sign, asked = std::chrono::steady_clock::now()] {
+      const auto checker = weak.lock();
+      if (!checker) return;
+      checker->ask_for_life(endpoint, [&service, sign, asked](bool alive) {
+        rollout::Observation told = sign;
+        told.ending = alive ? rollout::Ending::kAnswered : rollout::Ending::kRefused;
+        told.latency = std::chrono::steady_clock::now() - asked;
+        service.controller->observe(service.index, told);
+      });
+    });
+  };
   for (size_t version = 0; version < service.versions.size(); ++version) {
     if (!service.versions[version]->config().source.changes()) continue;
     const auto asked = [this, &checker, report, version](bool replaced) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -75,6 +76,8 @@ struct Service {
   metrics::Registry* metrics = nullptr;
   std::shared_ptr<metrics::Counter> retries, retries_denied, hedges, mirrors_dropped, capped;
   std::vector<std::shared_ptr<metrics::Histogram>> latency;  ///< by version
+  /// Finds out whether the endpoint of a broken answer lives, and tells the judge: `sign` with its ending. From any thread.
+  std::function<void(const std::shared_ptr<EndpointState>& endpoint, rollout::Observation sign)> ask_for_life;
 };
 
 /// Everything that is routed.

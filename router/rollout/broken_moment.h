@@ -3,6 +3,7 @@
 // An answer that is cut off is the fault of one request, as a 500 is, if the process lives on. A process that is killed breaks all of its
 // requests in progress at once: one event of the endpoint, not of the version. The break alone looks the same in both cases. So it waits for
 // a sign of life: an answer of the endpoint, or another break, that cannot belong to the same moment. A refused connection is a sign of death.
+// The router asks for one at once (Observation::sign), sooner than a process can be back and however little traffic there is.
 //
 //   BrokenMoment moment(observation, at);
 //   if (moment.outlived_by(next, at)) ...   // the process lives: moment.answers() are errors of requests
@@ -39,6 +40,7 @@ class BrokenMoment {
   /// Whether an answer, or another break, shows that the process was alive after this moment: its request was drawn later, or it was in
   /// progress and ended later.
   bool outlived_by(const Observation& later, std::chrono::nanoseconds at) const {
+    if (later.sign && later.late.count() > 0) return true;  // another router asks after it has reported the break
     return at - later.late >= at_ + kOneMoment || drawn_after(at_, later, at);
   }
   /// A process that was killed may be back after a second: a later sign of life is none.

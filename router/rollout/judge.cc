@@ -86,11 +86,12 @@ void Judge::begin_step(uint32_t weight_ppm, bool shadow_step) {
 
 std::optional<Verdict> Judge::observe(const Observation& observation, std::chrono::nanoseconds age) {
   const auto at = std::chrono::duration_cast<std::chrono::milliseconds>(age);
+  for (const Settled& earlier : units_.settle(observation, age))
+    if (auto verdict = judge_unit(earlier.observation, earlier.unit, at)) return verdict;
+  if (observation.sign) return std::nullopt;
   const bool canary = observation.arm == Arm::kCanary;
   (canary ? canary_answers_ : stable_answers_) += 1;
   step_canary_answers_ += canary;
-  for (const Settled& earlier : units_.settle(observation, age))
-    if (auto verdict = judge_unit(earlier.observation, earlier.unit, at)) return verdict;
   if (!observation.drawn) return judge_cohort(observation, at);
   if (observation.outcome == Outcome::kOk)
     latency_.arrived(observation, at);

@@ -63,6 +63,7 @@ struct Observation {
   bool drawn = true;                  ///< false: sent to the canary by its header (Spec::cohort), so that it cannot be compared with stable
   std::optional<uint64_t> key;        ///< Draw::key if requests stick: then the key is the unit
   std::optional<Output> output;       ///< if the body was inspected
+  bool sign = false;                  ///< no request: whether the endpoint lives, asked after a broken answer. kNeutral
   std::chrono::milliseconds late{0};  ///< it may be that much older than its report, if another router reported it
 };
 

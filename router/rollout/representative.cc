@@ -35,9 +35,8 @@
 // A broken answer is either. It waits until its endpoint shows a sign of life (broken_moment.h): then it is an error like a 500, at the
 // drawn share. If a connection is refused first, or a second passes, it opens an episode. A live process that is taken for dead counts at a
 // share that is too high, which is safe. A dead one is taken for alive where a request reaches it in the moment of its death: that request
-// falls on the arms by the draw, and so at the drawn share. It is taken for alive, too, if it is back within a second, no request was
-// refused meanwhile, and its answers do not name its run, as Serin's do. That is likelier for the arm with less traffic, and it alone is not
-// bounded; healthy_test.cc has such situations.
+// falls on the arms by the draw, and so at the drawn share. It is taken for alive, too, if it is back before the router has asked for a sign
+// of life, and its answers do not name its run, as Serin's do. Such a return is not bounded; the router asks when it sees the break.
 //
 // All answers that break at one moment may have one cause: a network that resets the connections of both arms, processes alive. So they
 // count as a stall does, above: each of stable's, and one of the canary's.

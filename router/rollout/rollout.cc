@@ -62,6 +62,7 @@ bool Rollout::observe(const Observation& observation, Time now) {
   Machine& machine = *machine_;
   if (observation.epoch != machine.state.epoch || is_over(machine.state.phase)) return false;
   if (auto verdict = machine.judge.observe(observation, machine.exact_age(now))) return machine.roll_back(*std::move(verdict));
+  if (observation.sign) return false;
   machine.silence.observe(observation, now);
   return observation.arm == Arm::kCanary && machine.advance_if_done(now);
 }

@@ -32,6 +32,7 @@ SightingsMessage example() {
                         .batch = rollout::BatchId{99, 2, 8, 0x1f2e},
                         .key = 17,
                         .output = rollout::Output{.weight_ppm = 200'000, .finite = true, .form = 5, .label = 0, .score = 0.25}},
+                       {.epoch = 7, .outcome = Outcome::kNeutral, .ending = rollout::Ending::kRefused, .drawn = false, .sign = true},
                        {.epoch = 7, .drawn = false, .output = rollout::Output{.finite = false}}};
   seen.pairs = {{.epoch = 7, .canary = Outcome::kError, .canary_batch = rollout::BatchId{1, 0, 1}, .stable_endpoint = 2},
                 {.epoch = 7,
@@ -49,8 +50,8 @@ void expect_equal(const std::optional<rollout::BatchId>& a, const std::optional<
 }
 
 void expect_equal(const Observation& a, const Observation& b) {
-  EXPECT_EQ(std::tie(a.arm, a.epoch, a.weight_ppm, a.outcome, a.latency, a.endpoint, a.ending, a.drawn, a.key),
-            std::tie(b.arm, b.epoch, b.weight_ppm, b.outcome, b.latency, b.endpoint, b.ending, b.drawn, b.key));
+  EXPECT_EQ(std::tie(a.arm, a.epoch, a.weight_ppm, a.outcome, a.latency, a.endpoint, a.ending, a.drawn, a.key, a.sign),
+            std::tie(b.arm, b.epoch, b.weight_ppm, b.outcome, b.latency, b.endpoint, b.ending, b.drawn, b.key, b.sign));
   expect_equal(a.batch, b.batch);
   ASSERT_EQ(a.output.has_value(), b.output.has_value());
   if (!a.output) return;

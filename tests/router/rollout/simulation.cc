@@ -140,7 +140,7 @@ void Simulation::let_end(Time until) {
   for (;;) {
     Time next = next_reset_;
     for (const Endpoint& endpoint : endpoints_) {
-      next = std::min(next, endpoint.dies);
+      next = std::min({next, endpoint.dies, endpoint.tells});
       if (!endpoint.requests.empty()) next = std::min(next, endpoint.requests.top().ends);
     }
     if (next > until || is_over(rollout_.state().phase)) return;
@@ -152,8 +152,10 @@ void Simulation::let_end(Time until) {
         endpoint.dies = std::max(endpoint.back, after(fault_.killed_every));
       } else if (next == next_reset_) {
         break_all(arm, next);
+      } else if (next == endpoint.tells) {
+        tell(arm, next);
       } else if (!endpoint.requests.empty() && endpoint.requests.top().ends == next) {
-        rollout_.observe(endpoint.requests.top().observation, next);
+        finish(arm, endpoint.requests.top().observation, next);
         endpoint.requests.pop();
       }
     }
@@ -169,8 +171,29 @@ void Simulation::break_all(Arm arm, Time when) {
     observation.ending = Ending::kBroken;
     observation.latency = when - requests.top().began;
     observation.batch.reset();
-    rollout_.observe(observation, when);
+    finish(arm, observation, when);
   }
+}
+
+/// The router asks the endpoint of a broken answer at once, and has an answer a millisecond later.
+void Simulation::finish(Arm arm, const Observation& observation, Time when) {
+  rollout_.observe(observation, when);
+  Time& tells = endpoints_[static_cast<size_t>(arm)].tells;
+  if (observation.ending == Ending::kBroken && fault_.asks_for_life) tells = std::min(tells, when + std::chrono::milliseconds(1));
+}
+
+void Simulation::tell(Arm arm, Time when) {
+  Endpoint& endpoint = endpoints_[static_cast<size_t>(arm)];
+  endpoint.tells = Time::max();
+  rollout_.observe({.arm = arm,
+                    .epoch = rollout_.state().epoch,
+                    .outcome = Outcome::kNeutral,
+                    .latency = std::chrono::microseconds(900),
+                    .endpoint = arm == Arm::kCanary ? 1u : 0u,
+                    .ending = when < endpoint.back ? Ending::kRefused : Ending::kAnswered,
+                    .drawn = false,
+                    .sign = true},
+                   when);
 }
 
 bool Simulation::user_fails(uint64_t user, Arm arm) const {

@@ -50,6 +50,7 @@ struct Fault {
   uint64_t stall_every = 0, stall_longest = 0;    ///< in requests: both arms stand still, then answer what has come in batches of up to 32
   bool canary_resumes_first = false;              ///< the order in which the arms answer after a stall
   double stalled = 0;                             ///< the rate of both arms in a stall, on top of their own
+  bool asks_for_life = true;                      ///< as the router does after a broken answer
   bool cut_off = false;                           ///< a bad answer breaks off, and its endpoint lives on
   std::chrono::milliseconds killed_every{0};      ///< on average, each arm's endpoint; 0: never. Its requests in progress break
   std::chrono::milliseconds dead_for{2000};       ///< then it refuses connections
@@ -89,6 +90,8 @@ class Simulation {
   void begin(Observation observation);
   void let_end(Time until);
   void break_all(Arm arm, Time when);
+  void finish(Arm arm, const Observation& observation, Time when);
+  void tell(Arm arm, Time when);
   void stall();
   void resume(Arm arm, const std::vector<uint64_t>& arrivals, uint64_t end, uint32_t weight_ppm);
   void shadow();
@@ -113,7 +116,8 @@ class Simulation {
   };
   /// The endpoint of an arm.
   struct Endpoint {
-    Time dies, back;  // if it is killed at all
+    Time dies, back;           // if it is killed at all
+    Time tells = Time::max();  // whether it lives
     std::priority_queue<InProgress, std::vector<InProgress>, std::greater<>> requests;
   };
   bool takes_time() const { return fault_.cut_off || fault_.killed_every.count() > 0 || fault_.reset_every.count() > 0; }

@@ -241,6 +241,24 @@ TEST_F(BrokenUnits, OfAProcessThatNamesAnotherRunAfterwardsAreOneEventOfItsEndpo
   EXPECT_EQ(at(310, by(9)), as_an_error);
 }
 
+TEST_F(BrokenUnits, AreSettledByTheQuestionThatFollowsThem) {
+  Observation sign{
+      .arm = Arm::kCanary, .outcome = Outcome::kNeutral, .latency = milliseconds(2), .endpoint = 1, .drawn = false, .sign = true};
+  const auto asked = [&](int ms, Ending ending) {
+    sign.ending = ending;
+    const auto& settled = units.settle(sign, milliseconds(ms));
+    return settled.empty() ? 0.0 : settled[0].unit.share;
+  };
+  EXPECT_EQ(at(100, cut), nothing);
+  EXPECT_EQ(asked(101, Ending::kAnswered), 0.0) << "asked before the break";
+  EXPECT_EQ(asked(103, Ending::kAnswered), 0.05);
+  EXPECT_EQ(at(200, cut), nothing);
+  EXPECT_EQ(asked(203, Ending::kRefused), 0.5);
+  EXPECT_EQ(at(300, cut), nothing);
+  sign.late = kOtherRouter;
+  EXPECT_EQ(asked(303, Ending::kAnswered), 0.05) << "of the router that reported the break";
+}
+
 TEST_F(BrokenUnits, KeepTheirOwnWeight) {
   Observation heavier = cut;
   heavier.weight_ppm = 200'000;
