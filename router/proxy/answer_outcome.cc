@@ -96,7 +96,7 @@ void Half::clear() {
   malformed = call = encoded = false;
 }
 
-rollout::ShadowPair compare(Half& stable, Half& canary, const Guard& guard, uint64_t random, Compared compared) {
+rollout::ShadowPair compare(Half& stable, Half& canary, const Guard& guard, uint64_t random, const Comparing& how) {
   rollout::ShadowPair pair;
   pair.stable = stable.outcome;
   pair.canary = canary.malformed && canary.outcome == Outcome::kOk ? Outcome::kError : canary.outcome;
@@ -109,7 +109,7 @@ rollout::ShadowPair compare(Half& stable, Half& canary, const Guard& guard, uint
     look_again(pair.canary, got);
     return pair;
   }
-  const Comparison comparison = compare_answers(*expected, *got, guard, random, compared);
+  const Comparison comparison = compare_answers(*expected, *got, guard, random, how);
   if (comparison.stable_failed) pair.stable = Outcome::kError;
   if (comparison.canary_failed) pair.canary = Outcome::kError;
   pair.comparable = comparison.comparable;

@@ -49,6 +49,6 @@ struct Half {
 
 /// Compares stable's answer with the canary's. `random` picks the row whose label is compared, so that a request of many rows is one trial,
 /// not many correlated ones.
-rollout::ShadowPair compare(Half& stable, Half& canary, const rollout::Guard& guard, uint64_t random, Compared compared = Compared::kAll);
+rollout::ShadowPair compare(Half& stable, Half& canary, const rollout::Guard& guard, uint64_t random, const Comparing& how = {});
 
 }  // namespace serin::router

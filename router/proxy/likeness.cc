@@ -7,7 +7,8 @@
 // error, and one relative to the largest element, for the elements that a subtraction left small.
 //
 // A near tie may fall either way by rounding, and in a retrained or quantised model by little more. So another label alone is not far: both
-// models together must put the one label before the other by half of the distance between stable's largest and smallest element.
+// models together must put the one label before the other by half of stable's spread, this row's or the usual one. Two classes of 51 % and 49 % are
+// a near tie for the usual spread only.
 
 #include "router/proxy/likeness.h"
 
@@ -21,7 +22,7 @@ constexpr double kRelative = 1e-3, kOfLargest = 1e-5;
 constexpr double kTiny = 1e-3;  // of the largest
 constexpr double kSaturated = 0.01;
 constexpr double kFarMargin = 0.5;
-constexpr int kVoters = 9;
+constexpr int kVoters = 20;
 
 /// Whether every element is a multiple of 1/n, for some small n.
 bool is_vote(std::span<const double> row) {
@@ -44,19 +45,21 @@ bool is_telling(std::span<const double> row, double largest) {
   return largest > 0 && std::ranges::count_if(row, tells) >= 2 && !is_vote(row);
 }
 
-bool is_far(std::span<const double> stable, std::span<const double> canary) {
+bool is_far(std::span<const double> stable, std::span<const double> canary, double spread) {
   const auto theirs = static_cast<size_t>(std::ranges::max_element(stable) - stable.begin());
   const auto ours = static_cast<size_t>(std::ranges::max_element(canary) - canary.begin());
   if (theirs == ours) return false;
   const double margin = (stable[theirs] - stable[ours]) + (canary[ours] - canary[theirs]);
-  return margin >= kFarMargin * (stable[theirs] - std::ranges::min(stable));
+  return margin >= kFarMargin * spread;
 }
 
 }  // namespace
 
-Likeness likeness_of(std::span<const double> stable, std::span<const double> canary) {
+Likeness likeness_of(std::span<const double> stable, std::span<const double> canary, double usual_spread) {
   if (stable.empty() || stable.size() != canary.size()) return {};
-  Likeness likeness{.far = is_far(stable, canary)};
+  const auto [least, most] = std::ranges::minmax(stable);
+  Likeness likeness{.spread = most - least};
+  likeness.far = is_far(stable, canary, std::max(likeness.spread, usual_spread));
   const double largest = largest_of(stable);
   if (!is_telling(stable, largest)) return likeness;
   bool same = true;
@@ -64,6 +67,14 @@ Likeness likeness_of(std::span<const double> stable, std::span<const double> can
     same = std::abs(canary[i] - stable[i]) <= kRelative * std::abs(stable[i]) + kOfLargest * largest;
   likeness.same = same;
   return likeness;
+}
+
+void UsualSpread::learn(double spread) {
+  constexpr uint32_t kRows = 100;
+  const uint32_t rows = std::min(rows_.load(std::memory_order_relaxed) + 1, kRows);
+  rows_.store(rows, std::memory_order_relaxed);
+  const double mean = value();
+  mean_.store(mean + (spread - mean) / rows, std::memory_order_relaxed);
 }
 
 }  // namespace serin::router

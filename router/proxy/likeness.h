@@ -2,6 +2,8 @@
 // (router/rollout/few_guard.h).
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -10,8 +12,20 @@ namespace serin::router {
 struct Likeness {
   bool far = false;          ///< the largest element is another one, by a margin that no rounding and no near tie explains
   std::optional<bool> same;  ///< within rounding in every element; nothing: two different models could easily agree on this row
+  double spread = 0;         ///< of stable's row: the distance between its largest and smallest element
 };
-/// Rows of one length, of finite numbers.
-Likeness likeness_of(std::span<const double> stable, std::span<const double> canary);
+/// Rows of one length, of finite numbers. usual_spread: of stable's earlier rows; 0: not known.
+Likeness likeness_of(std::span<const double> stable, std::span<const double> canary, double usual_spread = 0);
+
+/// The mean spread of the latest hundred rows or so. From several threads: a lost update does no harm.
+class UsualSpread {
+ public:
+  void learn(double spread);
+  double value() const { return mean_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint32_t> rows_{0};
+  std::atomic<double> mean_{0};
+};
 
 }  // namespace serin::router

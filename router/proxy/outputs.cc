@@ -83,14 +83,16 @@ rollout::Difference measure(const AnswerOutput& stable, const AnswerOutput& cana
 }
 
 /// The same output of both, the canary's null where it has none.
-Comparison compare_outputs(const AnswerOutput& stable, const AnswerOutput* canary, const Guard& guard, uint64_t random, Compared compared) {
-  if (stable.values.empty() && (stable.texts == 0 || compared == Compared::kNumbers)) return {};
+Comparison compare_outputs(const AnswerOutput& stable, const AnswerOutput* canary, const Guard& guard, uint64_t random,
+                           const Comparing& how) {
+  if (stable.values.empty() && (stable.texts == 0 || how.numbers_only)) return {};
   Comparison comparison{.comparable = true, .mismatch = true, .likeness = {.far = true}};
   if (canary == nullptr || canary->shape != stable.shape || canary->values.size() != stable.values.size()) return comparison;
   comparison.mismatch = canary->texts != stable.texts;
   if (stable.values.empty()) return comparison;
   comparison.difference = measure(stable, *canary, random);
-  comparison.likeness = likeness_of(row_of(stable, random), row_of(*canary, random));
+  comparison.likeness = likeness_of(row_of(stable, random), row_of(*canary, random), how.usual ? how.usual->value() : 0);
+  if (how.usual) how.usual->learn(comparison.likeness.spread);
   comparison.mismatch |= guard.compare == Guard::Compare::kLabel ? comparison.difference->label : values_differ(stable, *canary, guard);
   return comparison;
 }
@@ -124,7 +126,7 @@ Look look_at(const AnswerBody& answer, const Guard& guard, uint32_t weight_ppm, 
   return look;
 }
 
-Comparison compare_answers(const AnswerBody& stable, const AnswerBody& canary, const Guard& guard, uint64_t random, Compared compared) {
+Comparison compare_answers(const AnswerBody& stable, const AnswerBody& canary, const Guard& guard, uint64_t random, const Comparing& how) {
   if (guard.compare == Guard::Compare::kOff) return {.stable_failed = says_failed(stable), .canary_failed = says_failed(canary)};
   const Reading expected = reader().read(stable, {.output = guard.output});
   const AnswerOutput* theirs = expected == Reading::kOutputs ? reader().wanted() : nullptr;
@@ -132,10 +134,10 @@ Comparison compare_answers(const AnswerBody& stable, const AnswerBody& canary, c
   const Reading got = second_reader().read(canary, {.output = name});
   Comparison comparison{.stable_failed = expected == Reading::kFailed, .canary_failed = got == Reading::kFailed};
   if (comparison.stable_failed || comparison.canary_failed) return comparison;
-  if (expected == Reading::kForeign && compared == Compared::kNumbers) return {};
+  if (expected == Reading::kForeign && how.numbers_only) return {};
   if (expected == Reading::kForeign) return {.comparable = true, .mismatch = stable.bytes != canary.bytes};  // the same bytes, or not
   if (theirs == nullptr) return {};
-  return compare_outputs(*theirs, got == Reading::kOutputs ? second_reader().wanted() : nullptr, guard, random, compared);
+  return compare_outputs(*theirs, got == Reading::kOutputs ? second_reader().wanted() : nullptr, guard, random, how);
 }
 
 }  // namespace serin::router

@@ -32,12 +32,12 @@ struct Comparison {
   Likeness likeness;  ///< of the compared row
   std::optional<rollout::Difference> difference;
 };
-enum class Compared : uint8_t {
-  kAll,
-  kNumbers  ///< nothing else: texts and unknown bytes may differ with every answer, and the user has not asked for a comparison
+struct Comparing {
+  bool numbers_only = false;     ///< texts and unknown bytes may differ with every answer, and the user has not asked for a comparison
+  UsualSpread* usual = nullptr;  ///< of the service's answers; learns
 };
 /// Compares two answers with good statuses to one request: tensor by tensor if the protocol is known, otherwise byte by byte.
 Comparison compare_answers(const AnswerBody& stable, const AnswerBody& canary, const rollout::Guard& guard, uint64_t random,
-                           Compared compared = Compared::kAll);
+                           const Comparing& how = {});
 
 }  // namespace serin::router

@@ -14,6 +14,7 @@
 
 #include "router/control/controller.h"
 #include "router/proxy/endpoints.h"
+#include "router/proxy/likeness.h"
 #include "router/proxy/rewrite.h"
 #include "router/rollout/hash.h"
 #include "runtime/net/buffer.h"
@@ -73,6 +74,7 @@ struct Service {
   RetryBudget budget;
   ArrivalRate arrivals;
   std::atomic<int64_t> mirrored{0};
+  UsualSpread usual_spread;  ///< of stable's scores
   metrics::Registry* metrics = nullptr;
   std::shared_ptr<metrics::Counter> retries, retries_denied, hedges, mirrors_dropped, capped;
   std::vector<std::shared_ptr<metrics::Histogram>> latency;  ///< by version

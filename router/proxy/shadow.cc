@@ -73,7 +73,7 @@ void Shadow::on_failure(const net::Failure& failure) {
 
 void Shadow::compare_both() {
   rollout::ShadowPair pair =
-      compare(stable_, canary_, placed_.spec->guard, lane_.random(), placed_.spare ? Compared::kNumbers : Compared::kAll);
+      compare(stable_, canary_, placed_.spec->guard, lane_.random(), {.numbers_only = placed_.spare, .usual = &service_->usual_spread});
   pair.epoch = placed_.split.epoch;
   pair.stable_endpoint = stable_endpoint_->index;
   pair.canary_endpoint = endpoint_->index;

@@ -22,9 +22,9 @@ TEST(Likeness, OfAnotherBuildIsTheSame) {
 }
 
 TEST(Likeness, OfRowsThatTwoModelsWouldShareSaysNothing) {
-  for (const Row& row :
-       {Row{1, 0, 0}, Row{3, 0, 7}, Row{0, 0, 0}, Row{0.999, 0.0007, 0.0003}, Row{0.998, 0.995, 0.9999}, Row{-0.9999, 0.9998, -0.999},
-        Row{0.6, 0.4}, Row{2.0 / 3, 1.0 / 3}, Row{5.0 / 7, 2.0 / 7}, Row{0.42}, Row{0.9999999, 3e-9, 2e-12}})
+  for (const Row& row : {Row{1, 0, 0}, Row{3, 0, 7}, Row{0, 0, 0}, Row{0.999, 0.0007, 0.0003}, Row{0.998, 0.995, 0.9999},
+                         Row{-0.9999, 0.9998, -0.999}, Row{0.6, 0.4}, Row{0.7, 0.1, 0.2}, Row{14.0 / 15, 1.0 / 15}, Row{2.0 / 3, 1.0 / 3},
+                         Row{5.0 / 7, 2.0 / 7}, Row{0.42}, Row{0.9999999, 3e-9, 2e-12}})
     EXPECT_FALSE(of(row, row).same) << row[0];
   EXPECT_EQ(of({0.9, 0.01, 0.09}, {0.9, 0.01, 0.09}).same, true);
   EXPECT_FALSE(of({}, {}).same);
@@ -39,6 +39,16 @@ TEST(Likeness, IsFarWhereNoRoundingAndNoNearTieExplainsTheLabel) {
   EXPECT_FALSE(of({0.4502, 0.45, 0.0998}, {0.45, 0.4502, 0.0998}).far) << "a near tie";
   EXPECT_FALSE(of({0.5, 0.45, 0.05}, {0.45, 0.5, 0.05}).far) << "new weights";
   EXPECT_FALSE(of({0.5, 0.5}, {0.5, 0.5}).far);
+}
+
+TEST(Likeness, TakesANearTieOfTwoClassesByTheUsualSpread) {
+  UsualSpread usual;
+  for (int i = 0; i < 1000; ++i) usual.learn(i % 2 == 0 ? 0.9 : 0.5);
+  EXPECT_NEAR(usual.value(), 0.7, 0.05);
+  const Row stable{0.505, 0.495}, canary{0.495, 0.505};
+  EXPECT_TRUE(likeness_of(stable, canary).far);
+  EXPECT_FALSE(likeness_of(stable, canary, usual.value()).far);
+  EXPECT_TRUE(likeness_of({{0.9, 0.1}}, {{0.2, 0.8}}, usual.value()).far);
 }
 
 }  // namespace

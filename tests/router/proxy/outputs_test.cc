@@ -73,7 +73,7 @@ TEST(CompareAnswers, OfTextsAndOfClassesByTheirWords) {
 }
 
 TEST(CompareAnswers, SaysHowAlikeTheComparedRowsAre) {
-  const std::string rows = oip("[0.62,0.31,0.07,0.2,0.75,0.05]", "[2,3]"), other = oip("[0.62,0.31,0.07,0.75,0.2,0.05]", "[2,3]");
+  const std::string rows = oip("[0.62,0.31,0.07,0.21,0.74,0.05]", "[2,3]"), other = oip("[0.62,0.31,0.07,0.74,0.21,0.05]", "[2,3]");
   const auto first = compare_answers({rows, {}}, {other, {}}, {}, 0), second = compare_answers({rows, {}}, {other, {}}, {}, 1);
   EXPECT_TRUE(first.likeness.same == true && !first.likeness.far && !first.mismatch) << "row by row, as the label";
   EXPECT_TRUE(second.likeness.same == false && second.likeness.far && second.mismatch);
@@ -83,7 +83,7 @@ TEST(CompareAnswers, SaysHowAlikeTheComparedRowsAre) {
 
 TEST(CompareAnswers, OfNumbersOnlyWhereNobodyAsked) {
   const auto numbers = [](const std::string& stable, const std::string& canary) {
-    return compare_answers({stable, {}}, {canary, {}}, {}, 0, Compared::kNumbers);
+    return compare_answers({stable, {}}, {canary, {}}, {}, 0, {.numbers_only = true});
   };
   EXPECT_FALSE(numbers("<xml>3</xml>", "<xml>4</xml>").comparable) << "they may hold a time";
   EXPECT_FALSE(numbers(R"({"err_no":0,"key":["res"],"value":["a text"]})", R"({"err_no":0,"key":["res"],"value":["another"]})").comparable);
