@@ -7,7 +7,15 @@ import { guardWords, question } from "./words";
 
 const kShown = 12;
 
-function Events({ events, trip, counted }: { events: DecidingEvent[]; trip: number; counted: boolean }) {
+type Recorded = NonNullable<Verdict["record"]>["events"][number];
+
+/** What a guard on pairs saw in one. */
+function pairWords(event: DecidingEvent | Recorded): string {
+  if ("bad" in event && event.bad) return "another label";
+  return "same" in event && event.same ? "the same numbers" : "other numbers";
+}
+
+function Events({ events, trip, counted, pairs }: { events: (DecidingEvent | Recorded)[]; trip: number; counted: boolean; pairs: boolean }) {
   const latest = events.slice(-kShown);
   const hidden = events.length - latest.length;
   return (
@@ -19,7 +27,7 @@ function Events({ events, trip, counted }: { events: DecidingEvent[]; trip: numb
         <tr>
           <th class="number">after</th>
           <th>from</th>
-          <th class="number">{counted ? "value" : "expected share"}</th>
+          <th class="number">{pairs ? "the pair has" : counted ? "value" : "expected share"}</th>
           <th>{counted ? "times" : "bits"}</th>
         </tr>
       </thead>
@@ -31,7 +39,7 @@ function Events({ events, trip, counted }: { events: DecidingEvent[]; trip: numb
               <span class={`swatch ${event.arm}`} aria-hidden="true" />
               {event.arm}
             </td>
-            <td class="number">{counted ? +event.share.toPrecision(4) : `${(100 * event.share).toFixed(1)} %`}</td>
+            <td class="number">{pairs ? pairWords(event) : counted ? +event.share.toPrecision(4) : `${(100 * event.share).toFixed(1)} %`}</td>
             <td class="bar-cell">
               <span class={`bar ${event.bits >= trip ? "strong" : "weak"}`} aria-hidden="true">
                 <span style={{ width: `${100 * Math.min(1, Math.max(0, event.bits) / trip)}%` }} />
@@ -51,6 +59,7 @@ export function Explained({ rollout, verdict }: { rollout: Rollout; verdict: Ver
   const leading = rollout.evidence.find((line) => line.guard === rollout.leading_guard);
   const decided = rollout.phase === "RolledBack" && record?.guard === rollout.cause;
   const counted = record?.question === "silence" || record?.question === "samples";
+  const pairs = record?.question === "above and same";
   const trip = record ? (counted ? record.trip_value : Math.log2(record.trip_value)) : (leading?.bits_to_trip ?? 1);
   const guard = record?.guard ?? rollout.leading_guard;
   const events = record?.events ?? rollout.events;
@@ -66,7 +75,7 @@ export function Explained({ rollout, verdict }: { rollout: Rollout; verdict: Ver
             <b>{guard}</b>: {guardWords(guard)}. {record ? question(record) : ""}{" "}
             {`${decided ? "Rolled back" : over ? "It would have rolled back" : "Rolls back"} at ${+trip.toPrecision(4)} ${counted ? "times" : "bits"}.`}
           </p>
-          {events.length > 0 && <Events events={events} trip={trip} counted={counted} />}
+          {events.length > 0 && <Events events={events} trip={trip} counted={counted} pairs={pairs} />}
           {over && (
             <p class="hint">
               <code>serin rollout explain {rollout.id}</code> decides it once more from this record.
