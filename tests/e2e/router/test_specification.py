@@ -177,6 +177,7 @@ def test_the_schema_and_the_parser_refuse_the_same(tmp_path, lines):
 # What only a whole document shows: no schema says it.
 WHOLE = [r"weights must rise", r"must be the last step", r"comes before the first setWeight", r"must differ", r"is the canary itself",
          r"must be at least 100ms", r"given twice", r"key needs canary"]
+HUGE = r"from -1e\+300 to 1e\+300"  # a validator compares an integer of 300 digits with the bound as if it had 16
 
 
 def test_what_the_schema_allows_the_parser_takes(tmp_path):
@@ -189,7 +190,7 @@ def test_what_the_schema_allows_the_parser_takes(tmp_path):
     @hypothesis.given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
     @hypothesis.settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(hypothesis.HealthCheck))
     def check(case):
-        left = [p["message"] for p in problems(tmp_path, plain(case.body)) if not any(re.search(word, p["message"]) for word in WHOLE)]
+        left = [p["message"] for p in problems(tmp_path, plain(case.body)) if not any(re.search(word, p["message"]) for word in [*WHOLE, HUGE])]
         assert not left, (case.body, left)
 
     check()
