@@ -59,9 +59,9 @@ void Proxy::State::watch(const std::string& name, Service& service) {
   // A checker ends on its thread, where the question may come too late for it.
   service.ask_for_life = [this, &service, weak = std::weak_ptr(checkers.back())](const auto& endpoint, const rollout::Observation& sign) {
     loops.post(0, [&service, weak, endpoint, sign, asked = std::chrono::steady_clock::now()] {
-      const auto checker = weak.lock();
-      if (!checker) return;
-      checker->ask_for_life(endpoint, [&service, sign, asked](bool alive) {
+      const auto alive_checker = weak.lock();
+      if (!alive_checker) return;
+      alive_checker->ask_for_life(endpoint, [&service, sign, asked](bool alive) {
         rollout::Observation told = sign;
         told.ending = alive ? rollout::Ending::kAnswered : rollout::Ending::kRefused;
         told.latency = std::chrono::steady_clock::now() - asked;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "router/rollout/alpha_budget.h"
 
@@ -20,7 +21,9 @@ EventGuard make_guard(const Guard& guard, const char* name) {
 }
 
 /// When the request of an answer that came `at` was drawn.
-milliseconds drawn_at(const Observation& observation, milliseconds at) { return at - std::chrono::ceil<milliseconds>(observation.latency); }
+milliseconds drawn_at(const Observation& observation, milliseconds at) {
+  return at - observation.late - std::chrono::ceil<milliseconds>(observation.latency);
+}
 
 }  // namespace
 
@@ -35,6 +38,7 @@ LatencyGuards::LatencyGuards(const Guard& guard, bool sticky, const Baseline& ba
 
 void LatencyGuards::arrived(const Observation& observation, milliseconds at) {
   if (observation.arm == Arm::kCanary) return count_answer(observation.endpoint);
+  stable_failed_ = false;
   limits_.learn(observation.latency, at);
 }
 
@@ -65,11 +69,19 @@ std::optional<Verdict> LatencyGuards::observe(const Observation& observation, co
   return ranks_.verdict(at_share(unit.share));
 }
 
-/// A fast answer of stable is evidence because the same request, drawn to the canary, would have been counted as well. So a request whose time
-/// is not known counts for the canary as the fastest, and may count for stable as none.
+/// A fast answer of stable is evidence because the same request, drawn to the canary, would have been counted as well. So a request of the canary
+/// whose time is not known counts as the fastest. One of stable counts as a failure, or as the slowest where it seems to be down.
 void LatencyGuards::not_good(const Observation& observation, milliseconds at) {
-  if (sticky_ || observation.arm != Arm::kCanary || !all_warm()) return;
-  ranks_.observe(Arm::kCanary, 0, Unit(static_cast<double>(observation.weight_ppm) / kAll), false, at);
+  if (sticky_ || limits_.missing() > 0) return;
+  const Unit unit(static_cast<double>(observation.weight_ppm) / kAll);
+  if (observation.arm == Arm::kCanary) {
+    if (all_warm()) ranks_.observe(Arm::kCanary, 0, unit, false, at);
+    return;
+  }
+  if (!is_failure(observation.outcome)) return;
+  const bool down =
+      std::exchange(stable_failed_, true) || observation.ending != Ending::kAnswered || observation.outcome == Outcome::kDeadline;
+  ranks_.observe(Arm::kStable, down ? RankProcess::kRanks - 1 : RankProcess::kFailed, unit, !all_warm(), at);
 }
 
 const EventGuard* LatencyGuards::observe_key(const Observation& observation, const LatencyLimits::Limits& limits, const Unit& unit,

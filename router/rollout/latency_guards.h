@@ -59,6 +59,7 @@ class LatencyGuards {
   LatencyLimits limits_;
   std::vector<uint64_t> answers_;  // of each endpoint of the canary
   size_t seen_ = 0, warm_ = 0;     // of these endpoints
+  bool stable_failed_ = false;     // its latest answer
   RankGuard ranks_;
   std::array<EventGuard, 4> at_limits_;
   std::array<KeyGate, 4> gates_;

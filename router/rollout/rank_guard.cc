@@ -31,19 +31,30 @@ RankGuard::RankGuard(std::string name, double tolerated_ratio, double trip_value
     : name_(std::move(name)), tolerated_ratio_(tolerated_ratio), trip_value_(trip_value), process_(tolerated_ratio) {}
 
 bool RankGuard::observe(Arm arm, size_t rank, const Unit& unit, bool one_sided, std::chrono::milliseconds at) {
+  if (unit.share >= 1) return false;  // compared with nobody
   const DecidingEvent event{.at = at,
                             .arm = arm,
                             .share = unit.share,
                             .units = unit.count,
-                            .bad = rank > LatencyLimits::kP90,
+                            .bad = rank > LatencyLimits::kP90 && rank != RankProcess::kFailed,
                             .rank = static_cast<uint8_t>(rank),
-                            .one_sided = one_sided || process_.always_one_sided() || !knows_exact_share(unit)};
+                            .one_sided = one_sided || is_one_sided(arm, rank, unit)};
+  one_sided_ = event.one_sided;
+  since_canary_ = arm == Arm::kCanary ? 0 : since_canary_ + 1;
   tape_.add(process_.state(), event);
   rollout::observe(process_, event);
   tape_.set_bits(std::log2(process_.e()));
   slow_[static_cast<size_t>(arm)] += event.bad;
-  latest_[static_cast<size_t>(arm)].add(rank);
+  if (rank != RankProcess::kFailed) latest_[static_cast<size_t>(arm)].add(rank);
   return process_.e() >= trip_value_;
+}
+
+/// While the canary's machine stands still for a moment, only stable answers, and fast. So its fast answers count up to three times the number that
+/// usually comes between two of the canary's: all of them together are then no more evidence than one slow answer.
+bool RankGuard::is_one_sided(Arm arm, size_t rank, const Unit& unit) const {
+  constexpr double kUsualGaps = 3;
+  const bool canary_is_late = arm == Arm::kStable && since_canary_ * unit.share >= kUsualGaps;
+  return process_.always_one_sided() || !knows_exact_share(unit) || canary_is_late || (rank == RankProcess::kFailed && one_sided_);
 }
 
 Evidence RankGuard::evidence() const {

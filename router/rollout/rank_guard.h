@@ -20,8 +20,8 @@ class RankGuard {
  public:
   RankGuard(std::string name, double tolerated_ratio, double trip_value);
 
-  /// One unit's good answer, and how many limits it exceeds. one_sided: fast answers are no evidence, because some of the canary's are not
-  /// counted. Returns whether the evidence has reached the trip value.
+  /// One unit's good answer, and how many limits it exceeds, or RankProcess::kFailed. one_sided: fast answers are no evidence, because some of
+  /// the canary's are not counted. Returns whether the evidence has reached the trip value.
   bool observe(Arm arm, size_t rank, const Unit& unit, bool one_sided, std::chrono::milliseconds at);
 
   const std::string& name() const { return name_; }
@@ -44,10 +44,13 @@ class RankGuard {
     std::deque<uint8_t> ranks_;
   };
   size_t most_telling_limit() const;
+  bool is_one_sided(Arm arm, size_t rank, const Unit& unit) const;
 
   std::string name_;
   double tolerated_ratio_, trip_value_;
   RankProcess process_;
+  bool one_sided_ = false;   // the latest event; a failure has no batch of its own to see it by
+  double since_canary_ = 0;  // answers of stable since the canary's latest one
   std::array<uint64_t, 2> slow_{};
   std::array<Latest, 2> latest_{Latest(1000), Latest(50)};  // by arm
   Tape<MixtureState, 256> tape_;                            // long, as most of its events are stable's

@@ -13,6 +13,10 @@
 // That needs the exact share: a share too high makes fast answers of stable count for too much. One-sided, r is raised to 1 at low ranks.
 // Then every factor of stable is at most 1, a share that is too high is safe, and units (representative.cc) multiply as for any bad event.
 //
+// A request that stable fails has no time. The canary, which does not fail it, is compared with nothing then: its factor alone, whose mean may be
+// above 1. So a failure of stable has the factor (1 - w m) / (1 - w), m the mean of the canary's factor if its ranks are as usual. If stable is down,
+// more than the usual comes to the canary and slows it down: then a failure counts as the slowest answer (latency_guards.cc), which is always safe.
+//
 // The shapes: stable's latencies shifted by 0.3, 0.6, 1.2 standard deviations of their normal scores; nearly all beyond twice p99; and 1, 3,
 // 10, 30 % of answers moved into the tail. The ratios are those of the masses of the ranks. They were chosen by simulation among a dozen sets.
 
@@ -83,6 +87,24 @@ const RankProcess::Ratios& RankProcess::ratios() {
   return kRatios;
 }
 
+namespace {
+
+/// Of a failure of stable, one for each shape.
+std::array<double, RankProcess::kShapes> failed_factors(double w, double least) {
+  std::array<double, RankProcess::kShapes> factors{};
+  for (size_t j = 0; j < factors.size(); ++j) {
+    double mean = 0;
+    for (size_t i = 0; i < kRanks; ++i) {
+      const double ratio = std::max(RankProcess::ratios()[i][j], least);
+      mean += kStable[i] * ratio / (1 - w + w * ratio);
+    }
+    factors[j] = w < 1 ? std::clamp((1 - w * mean) / (1 - w), 0.0, 1.0) : 1;
+  }
+  return factors;
+}
+
+}  // namespace
+
 RankProcess::RankProcess(double tolerated_ratio) : tolerated_ratio_(tolerated_ratio) {}
 
 void RankProcess::observe(Arm arm, size_t rank, double share, bool one_sided, double units) {
@@ -94,11 +116,11 @@ void RankProcess::observe(Arm arm, size_t rank, double share, bool one_sided, do
   state_.unused_mass -= started;
   const auto& row = ratios()[std::min(rank, kRanks - 1)];
   const double least = one_sided || always_one_sided() ? 1 : 0;
+  const auto failed = rank == kFailed ? failed_factors(w, least) : std::array<double, kShapes>{};
   double sum = 0;
   for (size_t j = 0; j < kShapes; ++j) {
     const double ratio = std::max(row[j], least);
-    const double mean = 1 - w + w * ratio;
-    const double once = (arm == Arm::kCanary ? ratio : 1) / mean;
+    const double once = rank == kFailed ? failed[j] : (arm == Arm::kCanary ? ratio : 1) / (1 - w + w * ratio);
     const double factor = units == 1 ? once : std::pow(once, units);
     state_.mixture[j] = std::min(kLargestEvidence, (state_.mixture[j] + started) * factor);
     sum += state_.mixture[j];

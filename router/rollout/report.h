@@ -56,7 +56,7 @@ struct DecidingEvent {
   bool bad = true;           ///< false: an answer within a limit set by the user
   uint64_t good_before = 0;  ///< canary answers within that limit since the previous event
   bool alone = false;        ///< stable got no traffic: the limit decides alone
-  uint8_t rank = 0;          ///< of a latency: how many of stable's limits it exceeds (latency_limits.h)
+  uint8_t rank = 0;          ///< of a latency: how many of stable's limits it exceeds, or RankProcess::kFailed
   bool one_sided = false;    ///< a fast answer is no evidence, because the share is not known exactly (rank_process.h)
   std::optional<bool> same;  ///< ShadowPair::same, where the guard asked
 };

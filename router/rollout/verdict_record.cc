@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "router/rollout/latency_limits.h"
+#include "router/rollout/rank_process.h"
 
 namespace serin::rollout {
 namespace {
@@ -45,7 +45,7 @@ Result<DecidingEvent> parse_event(const config::Node& node) {
   SERIN_TRY(const int64_t good, node.integer("good_before", 0, kLargestCount, 0));
   event.good_before = static_cast<uint64_t>(good);
   SERIN_TRY(event.alone, node.boolean("alone", false));
-  SERIN_TRY(const int64_t rank, node.integer("rank", 0, static_cast<int64_t>(LatencyLimits::kLimits), 0));
+  SERIN_TRY(const int64_t rank, node.integer("rank", 0, static_cast<int64_t>(RankProcess::kFailed), 0));
   event.rank = static_cast<uint8_t>(rank);
   SERIN_TRY(event.one_sided, node.boolean("one_sided", false));
   if (node.has("same")) {

@@ -21,7 +21,7 @@ inline constexpr auto kRecordedEvent = schema::object<DecidingEvent>(
     schema::field("good_before", &DecidingEvent::good_before, "Canary answers within that limit since the previous event."),
     schema::field("alone", &DecidingEvent::alone, "Stable got no traffic: the limit decides alone."),
     schema::field("rank", &DecidingEvent::rank,
-                  "Of a latency: how many of stable's p25, p50, p75, p90, p97, p99, 2 and 4 times p99 it exceeds."),
+                  "Of a latency: how many of stable's p25, p50, p75, p90, p97, p99, 2 and 4 times p99 it exceeds. 9: stable failed."),
     schema::field("one_sided", &DecidingEvent::one_sided, "The share is not exact, so that a fast answer is no evidence."),
     schema::field("same", &DecidingEvent::same, "Of a mirrored pair: whether both answers are numerically the same.",
                   {.may_be_absent = true}),

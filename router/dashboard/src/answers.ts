@@ -280,7 +280,7 @@ export interface RecordedEvent {
   units: number; // Pieces of evidence that it counts for.
   good_before: number; // Canary answers within that limit since the previous event.
   alone: boolean; // Stable got no traffic: the limit decides alone.
-  rank: number; // Of a latency: how many of stable's p25, p50, p75, p90, p97, p99, 2 and 4 times p99 it exceeds.
+  rank: number; // Of a latency: how many of stable's p25, p50, p75, p90, p97, p99, 2 and 4 times p99 it exceeds. 9: stable failed.
   one_sided: boolean; // The share is not exact, so that a fast answer is no evidence.
   same?: boolean; // Of a mirrored pair: whether both answers are numerically the same.
   bits: number; // log2 of the guard's e-value after it.

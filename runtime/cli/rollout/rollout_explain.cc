@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "router/rollout/latency_limits.h"
+#include "router/rollout/rank_process.h"
 #include "router/rollout/replay.h"
 #include "runtime/cli/rollout/rollout_text.h"
 
@@ -40,8 +40,10 @@ std::string event_line(const VerdictRecord& record, const rollout::DecidingEvent
   const double at = static_cast<double>(event.at.count()) / 1000;
   if (is_counted(record)) return fmt::format("  {:>10.3f} s  {:>12g}  {:g}\n", at, event.share, bits);
   if (record.question == VerdictRecord::Question::kSlower) {
-    const std::string limit =
-        event.rank == 0 ? "not slower than p25" : fmt::format("slower than {}", rollout::LatencyLimits::kNames[event.rank - 1]);
+    const std::string limit = event.rank == 0 ? "not slower than p25"
+                              : event.rank == rollout::RankProcess::kFailed
+                                  ? "failed"
+                                  : fmt::format("slower than {}", rollout::LatencyLimits::kNames[event.rank - 1]);
     return fmt::format("  {:>10.3f} s  {:<6}  share {:>8.4g} %  units {:<5.3g} {:>7.2f} bits  {}{}\n", at,
                        rollout::kArmNames[static_cast<size_t>(event.arm)], 100 * event.share, event.units, bits, limit,
                        event.one_sided ? ", one-sided" : "");

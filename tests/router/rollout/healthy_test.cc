@@ -164,14 +164,14 @@ std::vector<Situation> stalls() {
   return all;
 }
 
-/// Endpoints of both arms are killed as often: what breaks is the one event of an endpoint. Or a network resets all connections of both. While
-/// stable is dead only the canary has latencies, so they are left out here.
+/// Endpoints of both arms are killed as often: what breaks is the one event of an endpoint. Or a network resets all connections of both.
 std::vector<Situation> deaths() {
   using std::chrono::milliseconds;
   std::vector<Situation> all;
-  const auto add = [&](const char* name, double percent, const Fault& fault) {
+  const auto add = [&](const char* name, double percent, Fault fault) {
+    fault.known_before = false;
     all.push_back({fmt::format("{} at {} %", name, percent),
-                   fmt::format("steps: [{{setWeight: {}, until: {{duration: 100h}}}}]\ndryRun: [latency]\n", percent), fault, 10'000});
+                   fmt::format("steps: [{{setWeight: {}, until: {{duration: 100h}}}}]\n", percent), fault, 10'000});
   };
   constexpr milliseconds kOften{5'000};
   for (double percent : {1., 5., 20., 50.}) {

@@ -236,6 +236,7 @@ void Simulation::resume(Arm arm, const std::vector<uint64_t>& arrivals, uint64_t
 }
 
 void Simulation::shadow() {
+  ++mirrored_;
   const bool stable_bad = random_.chance(rate(Arm::kStable)), canary_bad = random_.chance(rate(Arm::kCanary));
   ShadowPair pair{.epoch = rollout_.state().epoch,
                   .stable = stable_bad ? fault_.outcome : Outcome::kOk,
@@ -280,7 +281,7 @@ std::chrono::nanoseconds Simulation::latency(Arm arm) {
   }
   if (arm == Arm::kStable) return drawn;
   const double tail = fault_.canary_extra_tail > 0 && random_.chance(fault_.canary_extra_tail) ? fault_.tail_factor : 1;
-  const double cold = canary_requests_ <= fault_.cold_answers ? 10 : 1;
+  const double cold = canary_requests_ + mirrored_ <= fault_.cold_answers ? 10 : 1;
   return std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(drawn.count()) * fault_.canary_slower * tail * cold));
 }
 

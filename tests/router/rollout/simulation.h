@@ -131,7 +131,7 @@ class Simulation {
   std::array<Batch, 2> forming_;
   std::array<Endpoint, 2> endpoints_;
   Time next_reset_{};
-  uint64_t batches_ = 0, requests_ = 0, canary_requests_ = 0;
+  uint64_t batches_ = 0, requests_ = 0, canary_requests_ = 0, mirrored_ = 0;
 };
 
 /// parse_spec for tests: canary 2 of service "s" against 1, with these lines besides.
