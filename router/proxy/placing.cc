@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "router/proxy/spare_time.h"
 #include "runtime/protocol/tensor/datatype.h"
 
 namespace serin::router {
@@ -37,7 +38,14 @@ rollout::Says says_of(const rollout::Spec& spec, const net::Headers& headers) {
   return says;
 }
 
-void place_by_draw(const Service& service, Lane& lane, const net::Headers& headers, Placed& placed) {
+/// Whether the canary's answer to this request would be no evidence, because it may have to wait for a copy (attempt.cc).
+bool canary_would_wait(const Service& service, Lane& lane, const Split& split, bool grpc, Time now) {
+  const Endpoints& canary = *service.versions[split.canary];
+  const EndpointState* endpoint = canary.choose(lane.endpoints(canary), lane.random(), now, /*avoid=*/nullptr, grpc);
+  return endpoint != nullptr && may_wait_for_copy(*endpoint, now, service);
+}
+
+void place_by_draw(const Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now, Placed& placed) {
   const Split& split = placed.split;
   const rollout::Spec& spec = *placed.spec;
   const rollout::Draw& draw = placed.draw = rollout::draw_request(spec, split.weight_ppm, says_of(spec, headers), lane.random());
@@ -55,6 +63,9 @@ void place_by_draw(const Service& service, Lane& lane, const net::Headers& heade
     placed.purpose = Purpose::kFallback;
   const bool sampled = split.shadow_ppm > 0 && lane.random() % rollout::kAll < split.shadow_ppm;
   placed.spare = !spec.guard.shadow_ppm && split.weight_ppm > 0;
+  // Evidence is symmetric: where a drawn request would not count on the canary, it does not count on stable.
+  if (placed.spare && placed.judged && placed.version != split.canary && canary_would_wait(service, lane, split, target.grpc, now))
+    placed.judged = false;
   const bool may_mirror = sampled && canary_takes && placed.version == split.stable;
   placed.mirror = may_mirror && !(placed.spare && service.shared);
 }
@@ -92,7 +103,7 @@ Result<Placed> place_request(Service& service, Lane& lane, const Target& target,
     return placed;
   }
   placed.spec = lane.spec(service, split);
-  place_by_draw(service, lane, headers, placed);
+  place_by_draw(service, lane, target, headers, now, placed);
   return placed;
 }
 

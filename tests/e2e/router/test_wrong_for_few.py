@@ -93,8 +93,10 @@ def test_copies_do_not_make_the_canary_look_slow(route, backend):
     with Traffic(router.url, clients=1) as traffic:
         wait_until(lambda: traffic.answers > 250, 30, "stable's latencies known")
         router.start_rollout(steps=[hold(50)], guard={"latency": {"baseline": 200, "skip": 0, "slack": 0}}, shield={"hedge": "off"})
+        before = stable.inferences
         wait_until(lambda: router.rollout()["phase"] != "Progressing" or router.rollout()["answers"]["shadow"] >= 60, 60, "copies")
     rollout = router.rollout()
     assert rollout["phase"] == "Progressing", rollout["reason"]
     assert rollout["answers"]["canary"] + rollout["answers"]["shadow"] < canary.inferences - 5, "who had to wait is no evidence"
+    assert rollout["answers"]["stable"] < stable.inferences - before - 5, "nor is a request of stable that would have had to wait on the canary"
     assert traffic.failures == []
