@@ -151,6 +151,17 @@ INSTANTIATE_TEST_SUITE_P(Table, FirstAnswers,
                                          FirstAnswersRow{"x1.3", {.canary_slower = 1.3}, 400},
                                          FirstAnswersRow{"p99 x3", {.canary_extra_tail = 0.03, .tail_factor = 9}, 1500}));
 
+TEST(AClassOfInputs, ThatAloneFailsIsFoundWithinTwoHundredOfIt) {
+  constexpr double kClass = 0.03;  // of the traffic
+  for (const double rate : {1.0, 0.5, 0.2}) {
+    const Quantiles delay = detect(5, {.stable = 0.001, .canary = 0.001 + rate * kClass}, 500);
+    std::printf(
+        "  3 %% of the traffic fails in %3g %% of cases, at 5 %%: median %5g, p99 %5g canary requests, %4.1f and %4.1f of the class\n",
+        100 * rate, delay.median, delay.p99, kClass * delay.median, kClass * delay.p99);
+    EXPECT_LE(kClass * delay.p99, 200);
+  }
+}
+
 struct OutputRow {
   const char* fault;
   Fault shape;
