@@ -95,7 +95,9 @@ void Endpoints::begin(EndpointState& endpoint) {
 
 void Endpoints::end(EndpointState& endpoint) {
   const bool idle = endpoint.in_flight.fetch_sub(1, std::memory_order_relaxed) == 1;
-  if (idle && endpoint.copied_since.load(std::memory_order_relaxed) != Time() && !endpoint.copying) endpoint.copied_since = Time();
+  Time since = endpoint.copied_since.load(std::memory_order_relaxed);
+  if (idle && since != Time() && !endpoint.copying)
+    endpoint.copied_since.compare_exchange_strong(since, Time());  // unless another has begun
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/log.h"
 #include "runtime/net/grpc.h"
@@ -81,8 +82,20 @@ void HealthChecker::ask(Probe& probe) {
 void HealthChecker::ask_for_life(const std::shared_ptr<EndpointState>& endpoint, std::function<void(bool alive)> told) {
   const auto known = std::ranges::find(probes_, endpoint, [](const auto& probe) { return probe->endpoint; });
   if (known == probes_.end()) return;
-  send(**known, [told = std::move(told)](const Result<net::Response>& answer) {
+  Probe& probe = **known;
+  if (probe.questioned) {
+    probe.again = std::move(told);
+    return;
+  }
+  question_life(probe, std::move(told));
+}
+
+void HealthChecker::question_life(Probe& probe, std::function<void(bool alive)> told) {
+  probe.questioned = true;
+  send(probe, [this, &probe, told = std::move(told)](const Result<net::Response>& answer) {
+    probe.questioned = false;
     if (answer || answer.error().code == Code::kUnavailable) told(answer.has_value());
+    if (auto again = std::exchange(probe.again, nullptr)) question_life(probe, std::move(again));
   });
 }
 

@@ -19,7 +19,8 @@ class HealthChecker {
                 std::function<void(size_t)> changed);
   /// On the io thread, also after a version's list was replaced. The checker must be destroyed there, too.
   void follow_lists();
-  /// Asks the endpoint at once, in addition to its checks. `told`: whether it lives; not called if that remains unknown.
+  /// Asks the endpoint at once, in addition to its checks. `told`: whether it lives; not called if that remains unknown. While a question is
+  /// under way, all further ones are one, which follows it.
   void ask_for_life(const std::shared_ptr<EndpointState>& endpoint, std::function<void(bool alive)> told);
 
  private:
@@ -29,10 +30,13 @@ class HealthChecker {
     std::shared_ptr<EndpointState> endpoint;
     int failures = 0, successes = 0;  // in a row
     net::Timer timer;
-    net::Client client;  // its own, so that its connection ends with it
+    net::Client client;                     // its own, so that its connection ends with it
+    bool questioned = false;                // ask_for_life() has a question under way
+    std::function<void(bool alive)> again;  // and one more was asked meanwhile: for the latest
   };
   void send(Probe& probe, std::function<void(const Result<net::Response>&)> done);
   void ask(Probe& probe);
+  void question_life(Probe& probe, std::function<void(bool alive)> told);
   void learn(Probe& probe, const Result<net::Response>& answer);
 
   net::Loop& loop_;

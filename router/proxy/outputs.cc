@@ -82,17 +82,39 @@ rollout::Difference measure(const AnswerOutput& stable, const AnswerOutput& cana
   return difference;
 }
 
+/// Whether only the numbers of rows differ: a detector that finds a box more, at its threshold, is the same model.
+bool has_other_rows(const AnswerOutput& stable, const AnswerOutput& canary) {
+  return stable.shape.rank() == canary.shape.rank() && protocol::row_width(stable.shape) == protocol::row_width(canary.shape);
+}
+
+/// Whether the canary's row is another row of stable's, within a hundredth: rows that nearly tie may change places.
+bool is_another_row(const AnswerOutput& stable, std::span<const double> canary) {
+  const auto resembles = [&](std::span<const double> row) {
+    return std::ranges::equal(row, canary, [](double a, double b) { return std::abs(a - b) <= 0.01 * std::max(std::abs(a), std::abs(b)); });
+  };
+  for (size_t at = 0; at < stable.values.size(); at += canary.size())
+    if (resembles(stable.values.subspan(at, canary.size()))) return true;
+  return false;
+}
+
 /// The same output of both, the canary's null where it has none.
 Comparison compare_outputs(const AnswerOutput& stable, const AnswerOutput* canary, const Guard& guard, uint64_t random,
                            const Comparing& how) {
   if (stable.values.empty() && (stable.texts == 0 || how.numbers_only)) return {};
   Comparison comparison{.comparable = true, .mismatch = true, .likeness = {.far = true}};
-  if (canary == nullptr || canary->shape != stable.shape || canary->values.size() != stable.values.size()) return comparison;
+  if (canary == nullptr || canary->shape != stable.shape || canary->values.size() != stable.values.size()) {
+    if (canary != nullptr && has_other_rows(stable, *canary)) comparison.likeness.far = false;
+    return comparison;
+  }
   comparison.mismatch = canary->texts != stable.texts;
-  if (stable.values.empty()) return comparison;
+  if (stable.values.empty()) {
+    comparison.likeness.far = false;  // texts: nobody knows how far apart they are
+    return comparison;
+  }
   comparison.difference = measure(stable, *canary, random);
   comparison.likeness = likeness_of(row_of(stable, random), row_of(*canary, random), how.usual ? how.usual->value() : 0);
   if (how.usual) how.usual->learn(comparison.likeness.spread);
+  if (comparison.likeness.far) comparison.likeness.far = !is_another_row(stable, row_of(*canary, random));
   comparison.mismatch |= guard.compare == Guard::Compare::kLabel ? comparison.difference->label : values_differ(stable, *canary, guard);
   return comparison;
 }

@@ -12,6 +12,7 @@ void Shadow::start(Service& service, const Placed& placed, Attempt& stable, Endp
                    const Target& target, net::Buffer&& body) {
   service_ = &service;
   placed_ = placed;
+  began_ = std::chrono::steady_clock::now();
   endpoint_ = endpoint.shared_from_this();
   stable_endpoint_ = stable.endpoint();
   stable_.call = canary_.call = target.grpc;
@@ -75,6 +76,7 @@ void Shadow::compare_both() {
   rollout::ShadowPair pair =
       compare(stable_, canary_, placed_.spec->guard, lane_.random(), {.numbers_only = placed_.spare, .usual = &service_->usual_spread});
   pair.epoch = placed_.split.epoch;
+  pair.spare = placed_.spare;
   pair.stable_endpoint = stable_endpoint_->index;
   pair.canary_endpoint = endpoint_->index;
   service_->controller->observe(service_->index, pair);
@@ -84,7 +86,7 @@ void Shadow::compare_both() {
 /// The last that happens to it.
 void Shadow::end() {
   service_->mirrored.fetch_sub(1, std::memory_order_relaxed);
-  if (placed_.spare) end_copy(*endpoint_, std::chrono::steady_clock::now());
+  if (placed_.spare) end_copy(*endpoint_, began_, std::chrono::steady_clock::now());
   placed_ = Placed();
   endpoint_.reset();
   stable_endpoint_.reset();

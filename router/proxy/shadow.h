@@ -41,6 +41,7 @@ class Shadow final : public net::AnswerHandler {
   Placed placed_;
   std::shared_ptr<EndpointState> endpoint_, stable_endpoint_;
   Half stable_, canary_;
+  Time began_;
   std::string target_;
   net::Buffer request_;
   net::ClientStream* stream_ = nullptr;

@@ -23,11 +23,11 @@ bool begin_copy(EndpointState& endpoint, Time now, const Service& service) {
   return service.controller->pace(service.index).p99.count() > 0 && begin_copy(endpoint, now);
 }
 
-void end_copy(EndpointState& endpoint, Time now) {
-  const auto took = now - endpoint.copied_since.load(std::memory_order_relaxed);
-  endpoint.next_copy = now + std::max<std::chrono::nanoseconds>(kRest * took, kShortest);
+void end_copy(EndpointState& endpoint, Time began, Time now) {
+  endpoint.next_copy = now + std::max<std::chrono::nanoseconds>(kRest * (now - began), kShortest);
+  Time since = endpoint.copied_since.load();
   endpoint.copying = false;
-  if (endpoint.in_flight.load() == 0) endpoint.copied_since = Time();
+  if (endpoint.in_flight.load() == 0) endpoint.copied_since.compare_exchange_strong(since, Time());
 }
 
 bool may_wait_for_copy(const EndpointState& endpoint, Time now, std::chrono::nanoseconds patience) {

@@ -14,7 +14,7 @@ namespace serin::router {
 bool begin_copy(EndpointState& endpoint, Time now);
 /// The same, but not before the pace of stable is known.
 bool begin_copy(EndpointState& endpoint, Time now, const Service& service);
-void end_copy(EndpointState& endpoint, Time now);
+void end_copy(EndpointState& endpoint, Time began, Time now);
 
 /// Whether a request that begins now may have to wait for a copy, or for a request that had to. `patience`: a copy that has taken longer
 /// is no excuse, or a canary that hangs would have one.

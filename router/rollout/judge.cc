@@ -234,6 +234,8 @@ std::optional<Verdict> Judge::observe(const ShadowPair& pair, std::chrono::milli
 std::optional<Verdict> Judge::judge_disagreement(const ShadowPair& pair, std::chrono::milliseconds at) {
   if (few_ && few_->observe(pair, at))
     if (auto verdict = conclude(few_->verdict(), at)) return verdict;
+  // New weights may answer otherwise as they like where nobody asked for a comparison: an embedding has no label.
+  if (pair.spare) return std::nullopt;
   if (!shadow_.observe(Arm::kCanary, pair.mismatch, Unit(0.5), /*alone=*/true, at)) return std::nullopt;
   const Evidence evidence = shadow_.evidence();
   return conclude(

@@ -15,6 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr uint32_t kMostEndpoints = 4096;
+constexpr uint64_t kForgotten = 1000;  // answers of the canary without one of a cold endpoint: it is gone
 
 EventGuard make_guard(const Guard& guard, const char* name) {
   return EventGuard(name, guard.tolerate_ratio, trip_value(guard.false_rollback, kLatencyShare / 4));
@@ -46,8 +47,12 @@ void LatencyGuards::count_answer(uint32_t endpoint) {
   const size_t index = std::min(endpoint, kMostEndpoints - 1);
   if (index >= answers_.size()) answers_.resize(index + 1);
   const uint64_t answers = ++answers_[index];
-  seen_ += answers == 1;
-  warm_ += answers == skip_ + 1;
+  ++total_;
+  std::erase_if(cold_, [&](const Cold& cold) { return cold.endpoint == index || total_ - cold.last > kForgotten; });
+  if (answers <= skip_)
+    cold_.push_back({index, total_});
+  else
+    any_warm_ = true;
 }
 
 bool LatencyGuards::is_cold(const Observation& observation) const {

@@ -49,7 +49,7 @@ class LatencyGuards {
 
   void count_answer(uint32_t endpoint);
   bool is_cold(const Observation& observation) const;
-  bool all_warm() const { return skip_ == 0 || (warm_ > 0 && warm_ == seen_); }
+  bool all_warm() const { return skip_ == 0 || (any_warm_ && cold_.empty()); }
   const EventGuard* observe_key(const Observation& observation, const LatencyLimits::Limits& limits, const Unit& unit,
                                 std::chrono::milliseconds at);
 
@@ -58,8 +58,14 @@ class LatencyGuards {
   uint64_t certain_;  // of stable's answers behind a p99 that certifies
   LatencyLimits limits_;
   std::vector<uint64_t> answers_;  // of each endpoint of the canary
-  size_t seen_ = 0, warm_ = 0;     // of these endpoints
-  bool stable_failed_ = false;     // its latest answer
+  uint64_t total_ = 0;             // of these answers
+  bool any_warm_ = false;          // an endpoint of the canary is
+  struct Cold {
+    size_t endpoint;
+    uint64_t last;  // total_ at its latest answer
+  };
+  std::vector<Cold> cold_;      // endpoints of the canary that answer, but not enough yet
+  bool stable_failed_ = false;  // its latest answer
   RankGuard ranks_;
   std::array<EventGuard, 4> at_limits_;
   std::array<KeyGate, 4> gates_;

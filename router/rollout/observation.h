@@ -89,6 +89,7 @@ struct ShadowPair {
   bool comparable = false;  ///< both are kOk and stable's could be read
   /// By the chosen comparison: another label, values out of tolerance, or other bytes if the protocol is unknown.
   bool mismatch = false;
+  bool spare = false;                    ///< copied in the canary's spare time (`shadow: auto`), and not because the user asked for it
   std::optional<Difference> difference;  ///< if both had the named output in the same shape
   bool far = false;                      ///< another label by a wide margin, or no such output: no rounding explains it
   /// Whether the two rows are numerically the same; nothing: they could be so by chance, or are no numbers (proxy/likeness.h).

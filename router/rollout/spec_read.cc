@@ -62,10 +62,10 @@ void read_max_disagreement(const Node& node, Guard& guard, Problems& problems) {
     problems.read(guard.max_disagreement, open_fraction(node, "maxDisagreement", guard.max_disagreement));
     return;
   }
-  if (!given && !node.has("compare")) return;
-  const bool values = guard.compare == Guard::Compare::kValues;  // the same weights on another build: only the odd rounding may differ
-  if (given || values) guard.max_disagreement = values ? kMaxDifferingValues : Guard().max_disagreement;
   if (given) guard.judge_few = true;
+  if (!guard.judge_few) return;                                  // a number of the service's
+  const bool values = guard.compare == Guard::Compare::kValues;  // the same weights on another build: only the odd rounding may differ
+  guard.max_disagreement = values ? kMaxDifferingValues : Guard().max_disagreement;
 }
 
 void read_output(const Node& node, Guard& guard, Problems& problems) {

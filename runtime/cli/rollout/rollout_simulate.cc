@@ -141,6 +141,8 @@ int run_simulate(const SimulateOptions& options) {
     std::fprintf(stderr, "serin rollout simulate: %s\n", error.message.c_str());
     return kUsage;
   };
+  if (options.log.empty() && options.rate == 0)
+    return refuse(Error{Code::kInvalidArgument, "give the traffic: --log FILE or --rate NUMBER"});
   const auto spec = read_spec(options.spec);
   if (!spec) return refuse(spec.error());
   const auto log = options.rate > 0 ? Result<AccessLog>(assumed_traffic(options.rate)) : read_access_log(options.log);
@@ -179,11 +181,11 @@ void add_simulate(CLI::App& group, int& exit_code) {
       group.add_subcommand("simulate", "Simulate many rollouts on the traffic of an access log, with healthy and with broken canaries");
   auto simulated = std::make_shared<SimulateOptions>();
   simulate->add_option("spec", simulated->spec, "document of kind Rollout")->required();
-  auto* traffic = simulate->add_option_group("traffic");
-  traffic->add_option("--log", simulated->log, "access log: JSON lines, the combined format followed by $request_time, or CSV");
-  traffic->add_option("--rate", simulated->rate, "without a log: assume so many requests a second, with a median of 20 ms")
-      ->check(CLI::Range(0.001, 100'000.0));
-  traffic->require_option(1);
+  auto* log =
+      simulate->add_option("--log", simulated->log, "access log: JSON lines, the combined format followed by $request_time, or CSV");
+  simulate->add_option("--rate", simulated->rate, "without a log: assume so many requests a second, with a median of 20 ms")
+      ->check(CLI::Range(0.001, 100'000.0))
+      ->excludes(log);
   simulate->add_option("--runs", simulated->runs, "rollouts of each kind of canary")->capture_default_str()->check(CLI::Range(1, 100'000));
   simulate->add_option("--most-requests", simulated->most_requests, "most requests of one rollout; then it counts as inconclusive")
       ->capture_default_str()

@@ -81,6 +81,22 @@ TEST(CompareAnswers, SaysHowAlikeTheComparedRowsAre) {
   EXPECT_TRUE(without.likeness.far && !without.likeness.same);
 }
 
+// What one build of a detector answers and another does not: a box more at the threshold, rows that change places. And texts have no distance.
+TEST(CompareAnswers, OtherRowsAndTextsAreNotFar) {
+  const auto rows = [](const char* shape, const char* data) {
+    return fmt::format(R"({{"model_name":"m","outputs":[{{"name":"y","datatype":"FP32","shape":{},"data":{}}}]}})", shape, data);
+  };
+  const std::string two = rows("[2,3]", "[0.62,0.31,0.07,0.1,0.2,0.7]");
+  EXPECT_TRUE(compare(two, rows("[1,3]", "[0.62,0.31,0.07]")).mismatch);
+  EXPECT_FALSE(compare(two, rows("[1,3]", "[0.62,0.31,0.07]")).likeness.far);
+  EXPECT_TRUE(compare(two, rows("[2,2]", "[0.62,0.31,0.07,0.1]")).likeness.far) << "another model";
+  EXPECT_FALSE(compare(two, rows("[2,3]", "[0.1,0.2,0.7,0.62,0.31,0.07]")).likeness.far) << "the same rows in another order";
+  EXPECT_TRUE(compare(two, rows("[2,3]", "[0.1,0.8,0.1,0.1,0.8,0.1]")).likeness.far);
+  const auto text = [](const char* word) { return fmt::format(R"({{"err_no":0,"key":["res"],"value":["{}"]}})", word); };
+  EXPECT_FALSE(compare(text("a text"), text("a text")).likeness.far);
+  EXPECT_FALSE(compare(text("a text"), text("another")).likeness.far);
+}
+
 TEST(CompareAnswers, OfNumbersOnlyWhereNobodyAsked) {
   const auto numbers = [](const std::string& stable, const std::string& canary) {
     return compare_answers({stable, {}}, {canary, {}}, {}, 0, {.numbers_only = true});

@@ -34,10 +34,10 @@ TEST(SpareTime, IsWhileTheEndpointHasNothingElseToDo) {
   one.endpoints.end(one.endpoint());
   EXPECT_TRUE(begin_copy(one.endpoint(), kNow));
   EXPECT_FALSE(begin_copy(one.endpoint(), kNow)) << "one at a time";
-  end_copy(one.endpoint(), kNow + milliseconds(20));
+  end_copy(one.endpoint(), kNow, kNow + milliseconds(20));
   EXPECT_FALSE(begin_copy(one.endpoint(), kNow + milliseconds(199)));
   EXPECT_TRUE(begin_copy(one.endpoint(), kNow + milliseconds(200))) << "a tenth of the time";
-  end_copy(one.endpoint(), kNow + milliseconds(200));
+  end_copy(one.endpoint(), kNow + milliseconds(200), kNow + milliseconds(200));
   EXPECT_FALSE(begin_copy(one.endpoint(), kNow + milliseconds(201))) << "and not more than five hundred a second";
   EXPECT_TRUE(begin_copy(one.endpoint(), kNow + milliseconds(202)));
 }
@@ -50,7 +50,7 @@ TEST(SpareTime, MarksWhoMayHaveWaited) {
   ASSERT_TRUE(begin_copy(endpoint, kNow));
   EXPECT_TRUE(marks(5));
   one.endpoints.begin(endpoint);
-  end_copy(endpoint, kNow + milliseconds(20));
+  end_copy(endpoint, kNow, kNow + milliseconds(20));
   EXPECT_TRUE(marks(21)) << "behind one that had to wait";
   one.endpoints.begin(endpoint);
   one.endpoints.end(endpoint);
@@ -58,7 +58,7 @@ TEST(SpareTime, MarksWhoMayHaveWaited) {
   one.endpoints.end(endpoint);
   EXPECT_FALSE(marks(23)) << "it was idle";
   ASSERT_TRUE(begin_copy(endpoint, kNow + milliseconds(300)));
-  end_copy(endpoint, kNow + milliseconds(310));
+  end_copy(endpoint, kNow + milliseconds(300), kNow + milliseconds(310));
   EXPECT_FALSE(marks(311));
 }
 

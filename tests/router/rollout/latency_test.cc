@@ -160,6 +160,21 @@ TEST(LatencyGuards, AColdEndpointIsNotJudgedAndAMirroredRequestWarmsIt) {
   EXPECT_GT(bits(guards), before);
 }
 
+// A replica that gave two answers and was then replaced is gone: it must not keep fast answers from counting for the rest of the rollout.
+TEST(LatencyGuards, AColdEndpointThatIsGoneIsForgotten) {
+  Guard guard = exact_guard();
+  guard.latency_skip = 5;
+  LatencyGuards guards(guard, false, even_baseline());
+  for (int i = 0; i < 6; ++i) (void)judge(guards, answer(Arm::kCanary, milliseconds(1)));
+  for (int i = 0; i < 2; ++i) (void)judge(guards, answer(Arm::kCanary, milliseconds(1), /*endpoint=*/7));
+  const double before = bits(guards);
+  for (int i = 0; i < 20; ++i) (void)judge(guards, answer(Arm::kStable, milliseconds(1)));
+  EXPECT_LE(bits(guards), before) << "one-sided: endpoint 7 is cold";
+  for (int i = 0; i < 1001; ++i) guards.mirrored(1);
+  for (int i = 0; i < 20; ++i) (void)judge(guards, answer(Arm::kStable, milliseconds(1)));
+  EXPECT_GT(bits(guards), before);
+}
+
 // While the canary's answers are skipped, those of stable must not count against it.
 TEST(LatencyGuards, FastAnswersOfStableAreNoEvidenceWhileTheCanaryIsCold) {
   Guard guard = exact_guard();

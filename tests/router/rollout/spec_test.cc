@@ -106,6 +106,14 @@ TEST(Spec, HasAWordForDisagreementAndMirroringThatAreFoundOut) {
   EXPECT_TRUE(guard("{compare: values}").judge_few);
   EXPECT_EQ(guard("{maxDisagreement: auto, shadow: auto}").max_disagreement, 0.1);
   EXPECT_FALSE(guard("{maxDisagreement: 10%}").judge_few);
+
+  // A rollout's guard over its service's: auto follows the comparison, a number stays.
+  const auto over = [&](const char* service, const char* rollout) {
+    return parse_guard(config::Node::parse(fmt::format("output: {}", rollout), "guard").value(), guard(service)).value().max_disagreement;
+  };
+  EXPECT_EQ(over("{compare: values}", "{compare: label}"), 0.1);
+  EXPECT_EQ(over("{}", "{compare: values}"), 0.01);
+  EXPECT_EQ(over("{maxDisagreement: 20%}", "{compare: values}"), 0.2);
   EXPECT_EQ(guard("{shadow: 0}").shadow_ppm, 0u);
   const Guard limited = guard("{maxDisagreement: 5%, shadow: 2}");
   const auto again = parse_guard(config::Node::parse("output: {maxDisagreement: auto, shadow: auto}", "guard").value(), limited);
