@@ -11,6 +11,7 @@ using std::chrono::nanoseconds;
 
 LatencyLimits::LatencyLimits(const Guard& guard, const Baseline& before)
     : slack_(guard.latency_slack), floor_(guard.latency_floor), wanted_(guard.latency_baseline), seen_(before) {
+  versions_.reserve(kKept);
   if (seen_.count() >= kFirst) adopt(milliseconds::min());
 }
 
@@ -29,7 +30,7 @@ void LatencyLimits::adopt(milliseconds at) {
   for (const double quantile : kQuantiles) add(seen_.quantile(quantile));
   const nanoseconds p99 = version.limits[kP99].stable;
   for (const int multiple : kMultiples) add(multiple * p99);
-  if (versions_.size() == kKept) versions_.pop_front();
+  if (versions_.size() == kKept) versions_.erase(versions_.begin());
   versions_.push_back(version);
 
   learned_ = seen_.count();

@@ -13,8 +13,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <string_view>
+#include <vector>
 
 #include "router/rollout/observation.h"
 #include "router/rollout/report.h"
@@ -62,7 +62,7 @@ class LatencyLimits {
   std::chrono::nanoseconds floor_;
   uint64_t wanted_, due_ = kFirst, learned_ = 0;
   Baseline seen_;
-  std::deque<Version> versions_;  // oldest first
+  std::vector<Version> versions_;  // oldest first
 };
 
 }  // namespace serin::rollout

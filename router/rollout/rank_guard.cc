@@ -19,8 +19,9 @@ void observe(RankProcess& process, const DecidingEvent& event) {
 }
 
 void RankGuard::Latest::add(size_t rank) {
-  if (ranks_.size() == most_) ranks_.pop_front();
-  ranks_.push_back(static_cast<uint8_t>(rank));
+  if (ranks_.size() < most_) return ranks_.push_back(static_cast<uint8_t>(rank));
+  ranks_[oldest_] = static_cast<uint8_t>(rank);
+  oldest_ = (oldest_ + 1) % most_;
 }
 
 size_t RankGuard::Latest::slower_than(size_t limit) const {

@@ -4,9 +4,9 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "router/rollout/event_guard.h"
 #include "router/rollout/rank_process.h"
@@ -34,14 +34,14 @@ class RankGuard {
   /// The latest ranks of one arm.
   class Latest {
    public:
-    explicit Latest(size_t most) : most_(most) {}
+    explicit Latest(size_t most) : most_(most) { ranks_.reserve(most); }
     void add(size_t rank);
     size_t slower_than(size_t limit) const;
     size_t size() const { return ranks_.size(); }
 
    private:
-    size_t most_;
-    std::deque<uint8_t> ranks_;
+    size_t most_, oldest_ = 0;
+    std::vector<uint8_t> ranks_;  // a ring once it is full
   };
   size_t most_telling_limit() const;
   bool is_one_sided(Arm arm, size_t rank, const Unit& unit) const;

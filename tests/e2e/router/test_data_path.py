@@ -258,7 +258,7 @@ def test_a_slow_canary_is_hedged_with_stable_and_judged_all_the_same(route, back
     with Traffic(router.url, clients=2) as traffic:
         wait_until(lambda: traffic.answers > 500, 30, "stable's latencies known")
     canary.faults = Faults(delay=1.0)
-    router.start_rollout(steps=[hold(50)], guard={"latency": {"baseline": 100_000}})
+    router.start_rollout(steps=[hold(50)], guard={"latency": {"floor": "1h"}})
     with Traffic(router.url, clients=2) as traffic:
         wait_until(lambda: router.metric("serin_route_hedges_total") >= 10, 30, "hedged")
     assert traffic.failures == []
@@ -339,7 +339,7 @@ def slowly(router, pause, headers=None):
 def test_the_time_that_a_client_takes_to_send_is_not_the_canarys(route, backend):
     stable, canary = backend("1"), backend("2")
     router = route(service(stable, canary))
-    on_canary(router, guard={"latency": {"deadline": "500ms", "p99": "400ms", "baseline": 100_000}, "whenStableBreachesToo": "rollback"})
+    on_canary(router, guard={"latency": {"deadline": "500ms", "p99": "400ms", "floor": "1h"}, "whenStableBreachesToo": "rollback"})
     for _ in range(4):
         status, headers = slowly(router, 0.7)
         assert (status, headers["x-serin-version"]) == (200, "2"), "the deadline was not the canary's"

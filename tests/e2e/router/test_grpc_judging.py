@@ -60,7 +60,7 @@ def test_nan_is_an_error_though_the_status_is_ok(calls, raw):
 
 def test_answers_of_another_shape_are_found_in_live_traffic(calls):
     router, channel, _, canary = calls
-    router.start_rollout(steps=[hold(20)])
+    router.start_rollout(steps=[hold(20)], guard={"output": {"shadow": 0}})
     with Calls(channel) as traffic:
         router.wait_for_answers(100)
         canary.faults = Faults(classes=7)
@@ -73,7 +73,7 @@ def test_a_slow_canary_is_hedged_with_stable_and_judged_all_the_same(calls):
     with Calls(channel, clients=2) as traffic:
         wait_until(lambda: traffic.answers > 500, 30, "stable's latencies known")
     canary.faults = Faults(delay=1.0)
-    router.start_rollout(steps=[hold(50)], guard={"latency": {"baseline": 100_000}})
+    router.start_rollout(steps=[hold(50)], guard={"latency": {"floor": "1h"}})
     with Calls(channel, clients=2) as traffic:
         wait_until(lambda: router.metric("serin_route_hedges_total") >= 5, 30, "hedged")
     assert traffic.failures == []

@@ -134,7 +134,7 @@ def test_blue_green_switches_everything_when_a_person_says_so(pair):
 def test_an_answer_that_is_always_the_same_is_found_in_live_traffic(pair):
     router, stable, canary = pair
     stable.faults, canary.faults = Faults(label=-1), Faults(label=7)  # any label, and one
-    start(router, {}, steps=[hold(50)], guard={"output": {"drift": 2, "shadow": 0}, "latency": {"baseline": 100_000}})
+    start(router, {}, steps=[hold(50)], guard={"output": {"drift": 2, "shadow": 0}, "latency": {"floor": "1h"}})
     with Traffic(router.url, clients=3) as traffic:
         verdict = router.wait_for("RolledBack", 60)
     assert verdict["cause"].startswith("out_label_") and traffic.failures == []

@@ -293,7 +293,7 @@ def test_errors_above_a_threshold_of_the_user_roll_back(pair, weight, when_both)
 def test_latency_above_a_threshold_of_the_user_rolls_back(pair):
     router, _, canary = pair
     canary.faults = Faults(delay=0.2)
-    router.start_rollout(steps=[hold(50)], guard={"latency": {"p99": "100ms", "baseline": 100_000}})
+    router.start_rollout(steps=[hold(50)], guard={"latency": {"p99": "100ms", "floor": "1h"}})
     with traffic_to(router):
         assert router.wait_for("RolledBack")["cause"] == "threshold:p99"
 

@@ -23,7 +23,7 @@ F4 = {
 @pytest.mark.parametrize("fault", F4)
 def test_f4_a_partition_from_the_canary_costs_no_client_an_error(pair, fault):
     router, _, canary = pair
-    router.start_rollout(steps=[hold(20)], guard={"latency": {"deadline": "300ms", "baseline": 100_000}})
+    router.start_rollout(steps=[hold(20)], guard={"latency": {"deadline": "300ms", "floor": "1h"}})
     with Traffic(router.url, clients=3) as traffic:
         router.wait_for_answers(20)
         F4[fault](canary)
@@ -39,7 +39,7 @@ def test_f5_a_canary_that_is_stopped_is_held_and_tried_again(route, serve):
                     "health": {"interval": "1h", "timeout": "500ms"}} for name, runtime, model in (("1", stable, 1), ("2", canary, 2))]
     router = route({"name": "digits", "initial_stable": "1", "versions": versions_of})
     wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
-    router.start_rollout(steps=[hold(30)], guard={"latency": {"deadline": "300ms", "baseline": 100_000}})
+    router.start_rollout(steps=[hold(30)], guard={"latency": {"deadline": "300ms", "floor": "1h"}})
     body = json.dumps({"inputs": [{"name": "pixels", "datatype": "FP32", "shape": [1, 64], "data": [0] * 64}]}).encode()
     with Traffic(router.url, clients=3, body=body) as traffic:
         router.wait_for_answers(20)

@@ -58,7 +58,9 @@ TEST(VerdictJson, HasTheRecordWithEveryDigit) {
                   .units = 0.25,
                   .bad = false,
                   .good_before = 17,
-                  .alone = true}}};
+                  .alone = true,
+                  .rank = 7,
+                  .one_sided = true}}};
   EXPECT_EQ(
       verdict_json(rolled_back(), record, 1'770'091'506'789),
       fmt::format("{}{}", kHead,
@@ -66,8 +68,9 @@ TEST(VerdictJson, HasTheRecordWithEveryDigit) {
                   R"("p0":1e-05,"cap":1e+300,"worse":{"mixture":[1,0.1,0.30000000000000004,1e-300,0,2,3,4],"unused_mass":0.5,"count":12},)"
                   R"("above":{"mixture":[0,0,0,0,0,0,0,0],"unused_mass":1,"count":0},)"
                   R"("events":[{"at_ms":1500,"arm":"canary","bad":true,"share":0.05,"units":1,"good_before":0,"alone":false,)"
-                  R"("bits":1.2345678901234567},)"
-                  R"({"at_ms":1600,"arm":"stable","bad":false,"share":0.2,"units":0.25,"good_before":17,"alone":true,"bits":-0.5}]}})"));
+                  R"("rank":0,"one_sided":false,"bits":1.2345678901234567},)"
+                  R"({"at_ms":1600,"arm":"stable","bad":false,"share":0.2,"units":0.25,"good_before":17,"alone":true,)"
+                  R"("rank":7,"one_sided":true,"bits":-0.5}]}})"));
 }
 
 TEST(VerdictJson, SaysNullWhereNoGuardDecided) {
