@@ -69,6 +69,12 @@ Likeness likeness_of(std::span<const double> stable, std::span<const double> can
   return likeness;
 }
 
+void UsualSpread::begin(uint64_t epoch) {
+  if (epoch_.load(std::memory_order_relaxed) == epoch || epoch_.exchange(epoch, std::memory_order_relaxed) == epoch) return;
+  rows_.store(0, std::memory_order_relaxed);
+  mean_.store(0, std::memory_order_relaxed);
+}
+
 void UsualSpread::learn(double spread) {
   constexpr uint32_t kRows = 100;
   const uint32_t rows = std::min(rows_.load(std::memory_order_relaxed) + 1, kRows);

@@ -20,10 +20,13 @@ Likeness likeness_of(std::span<const double> stable, std::span<const double> can
 /// The mean spread of the latest hundred rows or so. From several threads: a lost update does no harm.
 class UsualSpread {
  public:
+  /// Forgets what it learned in another epoch: stable may be another model with another scale.
+  void begin(uint64_t epoch);
   void learn(double spread);
   double value() const { return mean_.load(std::memory_order_relaxed); }
 
  private:
+  std::atomic<uint64_t> epoch_{0};
   std::atomic<uint32_t> rows_{0};
   std::atomic<double> mean_{0};
 };

@@ -73,6 +73,7 @@ void Shadow::on_failure(const net::Failure& failure) {
 }
 
 void Shadow::compare_both() {
+  service_->usual_spread.begin(placed_.split.epoch);
   rollout::ShadowPair pair =
       compare(stable_, canary_, placed_.spec->guard, lane_.random(), {.numbers_only = placed_.spare, .usual = &service_->usual_spread});
   pair.epoch = placed_.split.epoch;

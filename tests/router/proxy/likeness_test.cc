@@ -49,6 +49,11 @@ TEST(Likeness, TakesANearTieOfTwoClassesByTheUsualSpread) {
   EXPECT_TRUE(likeness_of(stable, canary).far);
   EXPECT_FALSE(likeness_of(stable, canary, usual.value()).far);
   EXPECT_TRUE(likeness_of({{0.9, 0.1}}, {{0.2, 0.8}}, usual.value()).far);
+  usual.begin(7);
+  EXPECT_EQ(usual.value(), 0) << "another rollout, perhaps with another scale";
+  usual.learn(20);
+  usual.begin(7);
+  EXPECT_EQ(usual.value(), 20);
 }
 
 }  // namespace
