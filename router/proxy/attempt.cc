@@ -181,9 +181,8 @@ void Attempt::end() {
   outcome_ = failed ? outcome_of(failure_.code) : grpc_ ? outcome_of(grpc_status_) : outcome_of(status_);
   if (malformed_ && outcome_ == rollout::Outcome::kOk) outcome_ = rollout::Outcome::kError;
   if (look && outcome_ == rollout::Outcome::kOk) look_at_answer();
-  // A request that did not come in time is its client's fault, and a want of descriptors is ours. A kept connection that was closed meanwhile is
-  // nobody's. Any other answer to half a request is the
-  // version's own.
+  // A request that did not come in time is its client's fault, and a want of descriptors is ours. That a kept connection was closed meanwhile is
+  // nobody's. Any other answer to half a request is the version's own.
   const bool client_late = client_owed && (outcome_ == rollout::Outcome::kDeadline || status_ == 408);
   const bool innocent = client_late || (failed && (failure_.code == Code::kOverloaded || (failure_.stale && !retried_stale_)));
   if (innocent) observed_ = true;

@@ -1,9 +1,6 @@
 #include "router/rollout/bernoulli_mixture.h"
 
 #include <algorithm>
-#include <numeric>
-
-#include "router/rollout/change_point.h"
 
 namespace serin::rollout {
 namespace {
@@ -23,22 +20,14 @@ BernoulliMixture::BernoulliMixture(double p0, double cap, Side side) : cap_(cap)
 }
 
 void BernoulliMixture::observe(bool bad) {
-  double started = 0;
-  if (state_.count % kAnswersPerStart == 0) started = std::min(state_.unused_mass, change_point_mass(state_.count / kAnswersPerStart));
-  ++state_.count;
-  state_.unused_mass -= started;
   const auto& ratio = bad ? bad_ratio_ : good_ratio_;
-  double sum = 0;
-  for (size_t j = 0; j < kRates; ++j) {
-    state_.mixture[j] = std::min(cap_, (state_.mixture[j] + started) * ratio[j]);
-    sum += state_.mixture[j];
-  }
-  e_ = sum / kRates + state_.unused_mass;
+  state_.observe(kAnswersPerStart, cap_, [&](size_t j) { return ratio[j]; });
+  e_ = state_.e();
 }
 
 void BernoulliMixture::restore(const MixtureState& state) {
   state_ = state;
-  e_ = std::accumulate(state.mixture.begin(), state.mixture.end(), 0.0) / kRates + state.unused_mass;
+  e_ = state.e();
 }
 
 }  // namespace serin::rollout

@@ -21,7 +21,7 @@ class BernoulliMixture {
   enum class Side : uint8_t { kAbove, kBelow };
   /// The e-value never exceeds the cap, so that the test recovers soon after a long outage. It is still a supermartingale. kBelow tests
   /// whether the rate is below p0, against p0 / 2^j.
-  explicit BernoulliMixture(double p0, double cap = 1e200, Side side = Side::kAbove);
+  explicit BernoulliMixture(double p0, double cap = kLargestEvidence, Side side = Side::kAbove);
 
   void observe(bool bad);
   double e() const { return e_; }
@@ -30,8 +30,7 @@ class BernoulliMixture {
   void restore(const MixtureState& state);
 
  private:
-  static constexpr size_t kRates = 8;
-  static constexpr uint64_t kAnswersPerStart = 32;
+  static constexpr size_t kRates = MixtureState::kAlternatives;
 
   double cap_;
   std::array<double, kRates> bad_ratio_{}, good_ratio_{};

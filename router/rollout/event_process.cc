@@ -6,25 +6,15 @@
 //
 //   L_j = (canary ? rho_j / rho_0 : 1) * (1 - w + rho_0 w) / (1 - w + rho_j w),       E[L_j] = 1 at q_0, less below
 //
-// and M_j <- (M_j + omega_k) L_j starts an omega_k part of the bet at event k. E = mean_j M_j + (prior mass not yet started) is a
-// nonnegative supermartingale that starts at 1. No e-process of these outlives its trip, which lies at 1e12 at most, so M is clamped at
-// 1e200 instead of carrying a scale: clamping keeps a supermartingale one.
+// and M_j <- (M_j + omega_k) L_j starts an omega_k part of the bet at event k (mixture_state.h). E = mean_j M_j + (prior mass not yet started)
+// is a nonnegative supermartingale that starts at 1.
 
 #include "router/rollout/event_process.h"
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-
-#include "router/rollout/change_point.h"
 
 namespace serin::rollout {
-namespace {
-
-constexpr double kLargestEvidence = 1e200;
-
-}  // namespace
-
 EventProcess::EventProcess(double tolerated_ratio) : tolerated_ratio_(tolerated_ratio) {}
 
 void EventProcess::prepare(double share) {
@@ -41,21 +31,14 @@ void EventProcess::prepare(double share) {
 
 void EventProcess::observe(Arm arm, double share, double units) {
   prepare(std::clamp(share, 0.0, 1.0));
-  const double started = change_point_mass(state_.count++);
-  state_.unused_mass = std::max(0.0, state_.unused_mass - started);
   const auto& ratio = arm == Arm::kCanary ? canary_ratio_ : stable_ratio_;
-  double sum = 0;
-  for (size_t j = 0; j < kRatios; ++j) {
-    const double factor = units == 1 ? ratio[j] : std::pow(ratio[j], units);
-    state_.mixture[j] = std::min(kLargestEvidence, (state_.mixture[j] + started) * factor);
-    sum += state_.mixture[j];
-  }
-  e_ = sum / kRatios + state_.unused_mass;
+  state_.observe(/*start_every=*/1, kLargestEvidence, [&](size_t j) { return units == 1 ? ratio[j] : std::pow(ratio[j], units); });
+  e_ = state_.e();
 }
 
 void EventProcess::restore(const MixtureState& state) {
   state_ = state;
-  e_ = std::accumulate(state.mixture.begin(), state.mixture.end(), 0.0) / kRatios + state.unused_mass;
+  e_ = state.e();
 }
 
 }  // namespace serin::rollout

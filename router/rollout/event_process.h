@@ -30,7 +30,7 @@ class EventProcess {
   const MixtureState& state() const { return state_; }
   void restore(const MixtureState& state);
 
-  static constexpr size_t kRatios = 8;  ///< alternatives: 2, 4 ... 256 times the tolerated ratio
+  static constexpr size_t kRatios = MixtureState::kAlternatives;  ///< alternatives: 2, 4 ... 256 times the tolerated ratio
 
  private:
   void prepare(double share);

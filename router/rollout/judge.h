@@ -61,6 +61,7 @@ class Judge {
   std::optional<Verdict> conclude(Verdict verdict, std::chrono::milliseconds at);
   bool is_dry(const std::string& guard) const;
   std::vector<Evidence> evidence() const;
+  std::string nearest() const;  // the comparison with the least evidence missing
   template <class Visitor>
   void each_comparison(Visitor&& visit) const;
   template <class Visitor>

@@ -52,21 +52,24 @@ std::vector<Evidence> Judge::evidence() const {
   return lines;
 }
 
-VerdictRecord Judge::record() const {
-  VerdictRecord record;
-  if (!decided_by_.empty()) {
-    each_guard([&](const auto& guard) {
-      if (guard.name() == decided_by_) record = guard.record();
-    });
-    if (!record.guard.empty()) return record;
-  }
+std::string Judge::nearest() const {
+  std::string name;
   double least = std::numeric_limits<double>::infinity();
   each_comparison([&](const auto& guard) {
     const Evidence evidence = guard.evidence();
     const double missing = evidence.bits_to_trip - evidence.bits;
     if (missing >= least) return;
     least = missing;
-    record = guard.record();
+    name = evidence.guard;
+  });
+  return name;
+}
+
+VerdictRecord Judge::record() const {
+  const std::string leading = decided_by_.empty() ? nearest() : decided_by_;
+  VerdictRecord record;
+  each_guard([&](const auto& guard) {
+    if (guard.name() == leading) record = guard.record();
   });
   return record;
 }

@@ -14,7 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr uint32_t kMostEndpoints = 4096;
 constexpr uint64_t kForgotten = 1000;  // answers of the canary without one of a cold endpoint: it is gone
 
 EventGuard make_guard(const Guard& guard, const char* name) {
@@ -44,7 +43,7 @@ void LatencyGuards::arrived(const Observation& observation, milliseconds at) {
 }
 
 void LatencyGuards::count_answer(uint32_t endpoint) {
-  const size_t index = std::min(endpoint, kMostEndpoints - 1);
+  const size_t index = endpoint_slot(endpoint);
   if (index >= answers_.size()) answers_.resize(index + 1);
   const uint64_t answers = ++answers_[index];
   ++total_;
@@ -57,7 +56,7 @@ void LatencyGuards::count_answer(uint32_t endpoint) {
 
 bool LatencyGuards::is_cold(const Observation& observation) const {
   if (observation.arm != Arm::kCanary) return false;
-  const size_t index = std::min(observation.endpoint, kMostEndpoints - 1);
+  const size_t index = endpoint_slot(observation.endpoint);
   return index >= answers_.size() || answers_[index] <= skip_;
 }
 
@@ -78,7 +77,7 @@ std::optional<Verdict> LatencyGuards::observe(const Observation& observation, co
 /// whose time is not known counts as the fastest. One of stable counts as a failure, or as the slowest where it seems to be down.
 void LatencyGuards::not_good(const Observation& observation, milliseconds at) {
   if (sticky_ || limits_.missing() > 0) return;
-  const Unit unit(static_cast<double>(observation.weight_ppm) / kAll);
+  const Unit unit(drawn_share(observation));
   if (observation.arm == Arm::kCanary) {
     if (all_warm()) ranks_.observe(Arm::kCanary, 0, unit, false, at);
     return;
@@ -92,8 +91,8 @@ void LatencyGuards::not_good(const Observation& observation, milliseconds at) {
 const EventGuard* LatencyGuards::observe_key(const Observation& observation, const LatencyLimits::Limits& limits, const Unit& unit,
                                              milliseconds at) {
   const EventGuard* tripped = nullptr;
-  for (size_t k = 0; k < kSticky.size(); ++k) {
-    const bool slow = observation.latency > limits[kSticky[k]].of(observation.arm);
+  for (size_t k = 0; k < LatencyLimits::kMain.size(); ++k) {
+    const bool slow = observation.latency > limits[LatencyLimits::kMain[k]].of(observation.arm);
     const auto counted = gates_[k].pass(observation, unit, slow);
     if (slow && counted && at_limits_[k].observe(observation.arm, *counted, at) && tripped == nullptr) tripped = &at_limits_[k];
   }

@@ -45,7 +45,6 @@ class LatencyGuards {
 
  private:
   static constexpr uint64_t kCertain = 1000;
-  static constexpr std::array<size_t, 4> kSticky{LatencyLimits::kP50, LatencyLimits::kP90, LatencyLimits::kP99, LatencyLimits::kTwiceP99};
 
   void count_answer(uint32_t endpoint);
   bool is_cold(const Observation& observation) const;

@@ -30,6 +30,7 @@ class LatencyLimits {
   static constexpr std::array<int, 2> kMultiples{2, 4};
   static constexpr std::array<std::string_view, kLimits> kNames{"p25", "p50", "p75", "p90", "p97", "p99", "2 x p99", "4 x p99"};
   enum Index : size_t { kP50 = 1, kP90 = 3, kP99 = 5, kTwiceP99 = 6 };
+  static constexpr std::array<size_t, 4> kMain{kP50, kP90, kP99, kTwiceP99};  ///< where one limit has to stand for all latencies
 
   struct Limit {
     std::chrono::nanoseconds stable, canary;  ///< the canary's includes slack and floor

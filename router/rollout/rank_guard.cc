@@ -79,7 +79,7 @@ VerdictRecord RankGuard::record() const {
 size_t RankGuard::most_telling_limit() const {
   size_t best = LatencyLimits::kP50;
   double most = -1;
-  for (const size_t limit : {LatencyLimits::kP50, LatencyLimits::kP90, LatencyLimits::kP99, LatencyLimits::kTwiceP99}) {
+  for (const size_t limit : LatencyLimits::kMain) {
     const auto rate = [limit](const Latest& arm) {
       return (static_cast<double>(arm.slower_than(limit)) + 0.5) / (static_cast<double>(arm.size()) + 1);
     };

@@ -25,16 +25,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
-
-#include "router/rollout/change_point.h"
 
 namespace serin::rollout {
 namespace {
 
 constexpr size_t kRanks = RankProcess::kRanks;
-constexpr double kLargestEvidence = 1e200;
-constexpr uint64_t kAnswersPerStart = 32;
 using Masses = std::array<double, kRanks>;
 
 /// Of stable. Those beyond multiples of p99 differ from service to service: usual values.
@@ -80,15 +75,6 @@ RankProcess::Ratios make_ratios() {
   return ratios;
 }
 
-}  // namespace
-
-const RankProcess::Ratios& RankProcess::ratios() {
-  static const Ratios kRatios = make_ratios();
-  return kRatios;
-}
-
-namespace {
-
 /// Of a failure of stable, one for each shape.
 std::array<double, RankProcess::kShapes> failed_factors(double w, double least) {
   std::array<double, RankProcess::kShapes> factors{};
@@ -105,32 +91,30 @@ std::array<double, RankProcess::kShapes> failed_factors(double w, double least) 
 
 }  // namespace
 
+const RankProcess::Ratios& RankProcess::ratios() {
+  static const Ratios kRatios = make_ratios();
+  return kRatios;
+}
+
 RankProcess::RankProcess(double tolerated_ratio) : tolerated_ratio_(tolerated_ratio) {}
 
 void RankProcess::observe(Arm arm, size_t rank, double share, bool one_sided, double units) {
   const double drawn = std::clamp(share, 0.0, 1.0);
   const double w = tolerated_ratio_ * drawn / (1 - drawn + tolerated_ratio_ * drawn);
-  double started = 0;
-  if (state_.count % kAnswersPerStart == 0) started = std::min(state_.unused_mass, change_point_mass(state_.count / kAnswersPerStart));
-  ++state_.count;
-  state_.unused_mass -= started;
-  const auto& row = ratios()[std::min(rank, kRanks - 1)];
   const double least = one_sided || always_one_sided() ? 1 : 0;
+  const auto& row = ratios()[std::min(rank, kRanks - 1)];
   const auto failed = rank == kFailed ? failed_factors(w, least) : std::array<double, kShapes>{};
-  double sum = 0;
-  for (size_t j = 0; j < kShapes; ++j) {
+  state_.observe(kAnswersPerStart, kLargestEvidence, [&](size_t j) {
     const double ratio = std::max(row[j], least);
     const double once = rank == kFailed ? failed[j] : (arm == Arm::kCanary ? ratio : 1) / (1 - w + w * ratio);
-    const double factor = units == 1 ? once : std::pow(once, units);
-    state_.mixture[j] = std::min(kLargestEvidence, (state_.mixture[j] + started) * factor);
-    sum += state_.mixture[j];
-  }
-  e_ = sum / kShapes + state_.unused_mass;
+    return units == 1 ? once : std::pow(once, units);
+  });
+  e_ = state_.e();
 }
 
 void RankProcess::restore(const MixtureState& state) {
   state_ = state;
-  e_ = std::accumulate(state.mixture.begin(), state.mixture.end(), 0.0) / kShapes + state.unused_mass;
+  e_ = state.e();
 }
 
 }  // namespace serin::rollout

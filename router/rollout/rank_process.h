@@ -19,8 +19,8 @@ namespace serin::rollout {
 class RankProcess {
  public:
   static constexpr size_t kRanks = LatencyLimits::kLimits + 1;  ///< 0: not slower than the lowest limit
-  static constexpr size_t kShapes = 8;                          ///< alternatives
-  static constexpr size_t kFailed = kRanks;                     ///< of a request that stable failed: rank_process.cc
+  static constexpr size_t kShapes = MixtureState::kAlternatives;
+  static constexpr size_t kFailed = kRanks;  ///< of a request that stable failed: rank_process.cc
 
   /// tolerated_ratio: how many times more often than stable the canary may exceed any limit.
   explicit RankProcess(double tolerated_ratio = 1.0);

@@ -15,17 +15,22 @@ using Question = VerdictRecord::Question;
 
 constexpr double kNoCap = 1e308;
 
+/// The evidence after the next event, and whether that is enough.
+void add_step(Replay& again, double bits, bool decided) {
+  again.bits.push_back(bits);
+  if (!decided || again.rolled_back) return;
+  again.rolled_back = true;
+  again.decided_by = again.bits.size() - 1;
+}
+
 /// Silences and samples are counted; there is no evidence to add up.
 Replay count(const VerdictRecord& record) {
   Replay again;
   double reached = 0;
-  for (size_t i = 0; i < record.events.size(); ++i) {
-    const bool counts = record.question == Question::kSilence || record.events[i].share > record.p0;
+  for (const DecidingEvent& event : record.events) {
+    const bool counts = record.question == Question::kSilence || event.share > record.p0;
     reached = counts ? reached + 1 : 0;
-    again.bits.push_back(reached);
-    if (reached < record.trip_value || again.rolled_back) continue;
-    again.rolled_back = true;
-    again.decided_by = i;
+    add_step(again, reached, reached >= record.trip_value);
   }
   return again;
 }
@@ -34,12 +39,9 @@ Replay replay_ranks(const VerdictRecord& record) {
   RankProcess slower(record.tolerated_ratio);
   slower.restore(record.worse);
   Replay again;
-  for (size_t i = 0; i < record.events.size(); ++i) {
-    observe(slower, record.events[i]);
-    again.bits.push_back(std::log2(slower.e()));
-    if (slower.e() < record.trip_value || again.rolled_back) continue;
-    again.rolled_back = true;
-    again.decided_by = i;
+  for (const DecidingEvent& event : record.events) {
+    observe(slower, event);
+    add_step(again, std::log2(slower.e()), slower.e() >= record.trip_value);
   }
   return again;
 }
@@ -51,16 +53,12 @@ Replay replay_few(const VerdictRecord& record) {
   above.restore(record.above);
   same.restore(record.same.value_or(MixtureState()));
   Replay again;
-  for (size_t i = 0; i < record.events.size(); ++i) {
-    const DecidingEvent& event = record.events[i];
+  for (const DecidingEvent& event : record.events) {
     for (uint64_t good = 0; good < event.good_before; ++good) above.observe(false);
     above.observe(event.bad);
     if (event.same) same.observe(*event.same);
     const double both = std::min(above.e(), same.e());
-    again.bits.push_back(std::log2(both));
-    if (both < record.trip_value || again.rolled_back) continue;
-    again.rolled_back = true;
-    again.decided_by = i;
+    add_step(again, std::log2(both), both >= record.trip_value);
   }
   return again;
 }
@@ -77,8 +75,7 @@ Replay replay(const VerdictRecord& record) {
   BernoulliMixture above = limit_process(limited ? record.p0 : 0.5, record.cap > 0 ? record.cap : kNoCap, limited && record.mirrored);
   above.restore(record.above);
   Replay again;
-  for (size_t i = 0; i < record.events.size(); ++i) {
-    const DecidingEvent& event = record.events[i];
+  for (const DecidingEvent& event : record.events) {
     if (event.bad) observe(worse, event, record.mirrored);
     for (uint64_t good = 0; good < event.good_before; ++good) above.observe(false);
     if (event.arm == Arm::kCanary) above.observe(event.bad);
@@ -86,10 +83,7 @@ Replay replay(const VerdictRecord& record) {
     const bool decided = record.question == Question::kWorse   ? is_worse
                          : record.question == Question::kAbove ? is_above
                                                                : is_above && (is_worse || event.alone);
-    again.bits.push_back(std::log2(record.question == Question::kWorse ? worse.e() : above.e()));
-    if (!decided || again.rolled_back) continue;
-    again.rolled_back = true;
-    again.decided_by = i;
+    add_step(again, std::log2(record.question == Question::kWorse ? worse.e() : above.e()), decided);
   }
   return again;
 }

@@ -51,11 +51,8 @@
 namespace serin::rollout {
 namespace {
 
-constexpr uint32_t kMostEndpoints = 4096;
-
 uint32_t batch_size(const BatchId& batch) { return std::max<uint32_t>(batch.n, 1); }
 uint64_t inverse(uint32_t n) { return (uint64_t{1} << 32) / n; }
-double drawn_share(const Observation& observation) { return static_cast<double>(observation.weight_ppm) / kAll; }
 
 }  // namespace
 
@@ -206,7 +203,7 @@ void Units::forget_oldest() {
 }
 
 Units::Endpoint& Units::endpoint_of(const Observation& observation) {
-  const uint32_t index = std::min(observation.endpoint, kMostEndpoints - 1);
+  const size_t index = endpoint_slot(observation.endpoint);
   if (index >= endpoints_.size()) endpoints_.resize(index + 1);
   Endpoint& endpoint = endpoints_[index];
   if (!endpoint.seen) {

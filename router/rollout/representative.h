@@ -22,6 +22,13 @@
 
 namespace serin::rollout {
 
+/// Where a table by endpoint has it: those of a service with very many share the last place.
+inline constexpr uint32_t kMostEndpoints = 4096;
+inline size_t endpoint_slot(uint32_t endpoint) { return endpoint < kMostEndpoints ? endpoint : kMostEndpoints - 1; }
+
+/// The canary's share of the requests, at the draw.
+inline double drawn_share(const Observation& observation) { return static_cast<double>(observation.weight_ppm) / kAll; }
+
 /// Whether this answer represents its batch.
 bool is_representative(const BatchId& batch);
 

@@ -36,26 +36,27 @@ bool is_counted(const VerdictRecord& record) {
   return record.question == VerdictRecord::Question::kSilence || record.question == VerdictRecord::Question::kSamples;
 }
 
+std::string rank_words(size_t rank) {
+  if (rank == 0) return "not slower than p25";
+  if (rank == rollout::RankProcess::kFailed) return "failed";
+  return fmt::format("slower than {}", rollout::LatencyLimits::kNames[rank - 1]);
+}
+
 std::string event_line(const VerdictRecord& record, const rollout::DecidingEvent& event, double bits) {
   const double at = static_cast<double>(event.at.count()) / 1000;
   if (is_counted(record)) return fmt::format("  {:>10.3f} s  {:>12g}  {:g}\n", at, event.share, bits);
-  if (record.question == VerdictRecord::Question::kSlower) {
-    const std::string limit = event.rank == 0 ? "not slower than p25"
-                              : event.rank == rollout::RankProcess::kFailed
-                                  ? "failed"
-                                  : fmt::format("slower than {}", rollout::LatencyLimits::kNames[event.rank - 1]);
-    return fmt::format("  {:>10.3f} s  {:<6}  share {:>8.4g} %  units {:<5.3g} {:>7.2f} bits  {}{}\n", at,
-                       rollout::kArmNames[static_cast<size_t>(event.arm)], 100 * event.share, event.units, bits, limit,
-                       event.one_sided ? ", one-sided" : "");
-  }
   if (record.question == VerdictRecord::Question::kAboveAndSame) {
     const char* said = event.bad ? "another label" : event.same.value_or(false) ? "the same numbers" : "other numbers";
     const std::string before = event.good_before > 0 ? fmt::format("  after {} pairs without", event.good_before) : "";
     return fmt::format("  {:>10.3f} s  {:<17}  {:>7.2f} bits{}\n", at, said, bits, before);
   }
-  const std::string good = event.good_before > 0 ? fmt::format("  after {} good", event.good_before) : "";
+  std::string more;
+  if (record.question == VerdictRecord::Question::kSlower)
+    more = fmt::format("  {}{}", rank_words(event.rank), event.one_sided ? ", one-sided" : "");
+  else if (event.good_before > 0)
+    more = fmt::format("  after {} good", event.good_before);
   return fmt::format("  {:>10.3f} s  {:<6}  share {:>8.4g} %  units {:<5.3g} {:>7.2f} bits{}\n", at,
-                     event.arm == rollout::Arm::kCanary ? "canary" : "stable", 100 * event.share, event.units, bits, good);
+                     rollout::kArmNames[static_cast<size_t>(event.arm)], 100 * event.share, event.units, bits, more);
 }
 
 /// The lines of the record, and whether deciding again came to what the router had decided.
