@@ -38,11 +38,10 @@ rollout::Says says_of(const rollout::Spec& spec, const net::Headers& headers) {
   return says;
 }
 
-/// Whether the canary's answer to this request would be no evidence, because it may have to wait for a copy (attempt.cc).
-bool canary_would_wait(const Service& service, Lane& lane, const Split& split, bool grpc, Time now) {
+/// The canary's endpoint that would be given this request.
+const EndpointState* canary_endpoint(const Service& service, Lane& lane, const Split& split, bool grpc, Time now) {
   const Endpoints& canary = *service.versions[split.canary];
-  const EndpointState* endpoint = canary.choose(lane.endpoints(canary), lane.random(), now, /*avoid=*/nullptr, grpc);
-  return endpoint != nullptr && may_wait_for_copy(*endpoint, now, service);
+  return canary.choose(lane.endpoints(canary), lane.random(), now, /*avoid=*/nullptr, grpc);
 }
 
 void place_by_draw(const Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now, Placed& placed) {
@@ -63,11 +62,13 @@ void place_by_draw(const Service& service, Lane& lane, const Target& target, con
     placed.purpose = Purpose::kFallback;
   const bool sampled = split.shadow_ppm > 0 && lane.random() % rollout::kAll < split.shadow_ppm;
   placed.spare = !spec.guard.shadow_ppm && split.weight_ppm > 0;
-  // Evidence is symmetric: where a drawn request would not count on the canary, it does not count on stable.
-  if (placed.spare && placed.judged && placed.version != split.canary && canary_would_wait(service, lane, split, target.grpc, now))
-    placed.judged = false;
-  const bool may_mirror = sampled && canary_takes && placed.version == split.stable;
-  placed.mirror = may_mirror && !(placed.spare && service.shared);
+  placed.mirror = sampled && canary_takes && placed.version == split.stable && !(placed.spare && service.shared);
+  if (!placed.spare || placed.version == split.canary || !(placed.judged || placed.mirror)) return;
+  const EndpointState* endpoint = canary_endpoint(service, lane, split, target.grpc, now);
+  if (endpoint == nullptr) return;
+  // Evidence is symmetric: a drawn request that would not count on the canary (attempt.cc) does not count on stable.
+  if (may_wait_for_copy(*endpoint, now, service)) placed.judged = false;
+  placed.mirror = placed.mirror && has_spare_time(*endpoint, now);
 }
 
 }  // namespace

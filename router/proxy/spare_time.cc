@@ -6,15 +6,18 @@ namespace serin::router {
 namespace {
 
 constexpr int kRest = 9;                                // times what a copy took: copies take a tenth of the time
-constexpr std::chrono::milliseconds kShortest{2};       // from copy to copy: the comparison is work of the router
+constexpr std::chrono::milliseconds kShortest{10};      // from copy to copy: sending and comparing it is work of the router
 constexpr std::chrono::milliseconds kLeastPatience{5};  // for the clock of a busy machine
 
 }  // namespace
 
+bool has_spare_time(const EndpointState& endpoint, Time now) {
+  return endpoint.in_flight.load() == 0 && endpoint.next_copy.load(std::memory_order_relaxed) <= now && !endpoint.copying.load();
+}
+
 bool begin_copy(EndpointState& endpoint, Time now) {
-  if (endpoint.in_flight.load() > 0 || endpoint.next_copy.load(std::memory_order_relaxed) > now) return false;
   bool none = false;
-  if (!endpoint.copying.compare_exchange_strong(none, true)) return false;
+  if (!has_spare_time(endpoint, now) || !endpoint.copying.compare_exchange_strong(none, true)) return false;
   endpoint.copied_since = now;
   return true;
 }

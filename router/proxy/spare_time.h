@@ -10,7 +10,9 @@
 
 namespace serin::router {
 
-/// Whether the endpoint takes a copy now; if so, end_copy() must follow.
+/// Whether the endpoint would take a copy now. Only then is it worth keeping the request and its answer.
+bool has_spare_time(const EndpointState& endpoint, Time now);
+/// Begins a copy if the endpoint has spare time; then end_copy() must follow.
 bool begin_copy(EndpointState& endpoint, Time now);
 /// The same, but not before the pace of stable is known.
 bool begin_copy(EndpointState& endpoint, Time now, const Service& service);

@@ -44,7 +44,6 @@ bool RankGuard::observe(Arm arm, size_t rank, const Unit& unit, bool one_sided, 
   since_canary_ = arm == Arm::kCanary ? 0 : since_canary_ + 1;
   tape_.add(process_.state(), event);
   rollout::observe(process_, event);
-  tape_.set_bits(std::log2(process_.e()));
   slow_[static_cast<size_t>(arm)] += event.bad;
   if (rank != RankProcess::kFailed) latest_[static_cast<size_t>(arm)].add(rank);
   return process_.e() >= trip_value_;
@@ -67,12 +66,19 @@ Evidence RankGuard::evidence() const {
 }
 
 VerdictRecord RankGuard::record() const {
+  std::vector<DecidingEvent> events = tape_.events();
+  RankProcess process(tolerated_ratio_);
+  process.restore(tape_.begin(process_.state()));
+  for (DecidingEvent& event : events) {  // here, as a logarithm an answer would be most of the cost of observe()
+    rollout::observe(process, event);
+    event.bits = std::log2(process.e());
+  }
   return {.guard = name_,
           .question = VerdictRecord::Question::kSlower,
           .trip_value = trip_value_,
           .tolerated_ratio = tolerated_ratio_,
           .worse = tape_.begin(process_.state()),
-          .events = tape_.events()};
+          .events = std::move(events)};
 }
 
 /// The limit at which the arms differ most, by the relative entropy of the two rates.

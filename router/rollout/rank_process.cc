@@ -30,6 +30,7 @@ namespace serin::rollout {
 namespace {
 
 constexpr size_t kRanks = RankProcess::kRanks;
+constexpr size_t kShapes = RankProcess::kShapes;
 using Masses = std::array<double, kRanks>;
 
 /// Of stable. Those beyond multiples of p99 differ from service to service: usual values.
@@ -99,17 +100,28 @@ const RankProcess::Ratios& RankProcess::ratios() {
 RankProcess::RankProcess(double tolerated_ratio) : tolerated_ratio_(tolerated_ratio) {}
 
 void RankProcess::observe(Arm arm, size_t rank, double share, bool one_sided, double units) {
+  rank = std::min(rank, kFailed);
+  one_sided = one_sided || always_one_sided();
+  Factors& factors = factors_[one_sided ? 1 : 0][static_cast<size_t>(arm)][rank];
+  if (factors.share != share) factors = {share, make_factors(arm, rank, share, one_sided)};
+  if (units == 1)
+    state_.observe(kAnswersPerStart, kLargestEvidence, [&](size_t j) { return factors.of[j]; });
+  else
+    state_.observe(kAnswersPerStart, kLargestEvidence, [&](size_t j) { return std::pow(factors.of[j], units); });
+  e_ = state_.e();
+}
+
+std::array<double, kShapes> RankProcess::make_factors(Arm arm, size_t rank, double share, bool one_sided) const {
   const double drawn = std::clamp(share, 0.0, 1.0);
   const double w = tolerated_ratio_ * drawn / (1 - drawn + tolerated_ratio_ * drawn);
-  const double least = one_sided || always_one_sided() ? 1 : 0;
-  const auto& row = ratios()[std::min(rank, kRanks - 1)];
-  const auto failed = rank == kFailed ? failed_factors(w, least) : std::array<double, kShapes>{};
-  state_.observe(kAnswersPerStart, kLargestEvidence, [&](size_t j) {
-    const double ratio = std::max(row[j], least);
-    const double once = rank == kFailed ? failed[j] : (arm == Arm::kCanary ? ratio : 1) / (1 - w + w * ratio);
-    return units == 1 ? once : std::pow(once, units);
-  });
-  e_ = state_.e();
+  const double least = one_sided ? 1 : 0;
+  if (rank == kFailed) return failed_factors(w, least);
+  std::array<double, kShapes> factors{};
+  for (size_t j = 0; j < kShapes; ++j) {
+    const double ratio = std::max(ratios()[rank][j], least);
+    factors[j] = (arm == Arm::kCanary ? ratio : 1) / (1 - w + w * ratio);
+  }
+  return factors;
 }
 
 void RankProcess::restore(const MixtureState& state) {

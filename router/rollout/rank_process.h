@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "router/rollout/latency_limits.h"
 #include "router/rollout/mixture_state.h"
@@ -39,9 +40,17 @@ class RankProcess {
   static const Ratios& ratios();
 
  private:
+  /// By which an answer multiplies the evidence. Kept for each kind of answer, because the share seldom changes.
+  struct Factors {
+    double share = std::numeric_limits<double>::quiet_NaN();  // not made yet
+    std::array<double, kShapes> of{};
+  };
+  std::array<double, kShapes> make_factors(Arm arm, size_t rank, double share, bool one_sided) const;
+
   double tolerated_ratio_;
   MixtureState state_;
   double e_ = 1;
+  std::array<std::array<std::array<Factors, kFailed + 1>, 2>, 2> factors_{};  // by one_sided, arm, rank
 };
 
 }  // namespace serin::rollout

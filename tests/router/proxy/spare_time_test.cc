@@ -38,8 +38,8 @@ TEST(SpareTime, IsWhileTheEndpointHasNothingElseToDo) {
   EXPECT_FALSE(begin_copy(one.endpoint(), kNow + milliseconds(199)));
   EXPECT_TRUE(begin_copy(one.endpoint(), kNow + milliseconds(200))) << "a tenth of the time";
   end_copy(one.endpoint(), kNow + milliseconds(200), kNow + milliseconds(200));
-  EXPECT_FALSE(begin_copy(one.endpoint(), kNow + milliseconds(201))) << "and not more than five hundred a second";
-  EXPECT_TRUE(begin_copy(one.endpoint(), kNow + milliseconds(202)));
+  EXPECT_FALSE(begin_copy(one.endpoint(), kNow + milliseconds(209))) << "and not more than a hundred a second";
+  EXPECT_TRUE(begin_copy(one.endpoint(), kNow + milliseconds(210)));
 }
 
 TEST(SpareTime, MarksWhoMayHaveWaited) {
