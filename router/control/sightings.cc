@@ -15,7 +15,7 @@ using rollout::Observation;
 using rollout::Outcome;
 using rollout::ShadowPair;
 
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kVersion = 3;
 constexpr size_t kMostEntries = 100'000;
 
 enum ObservationFlag : uint8_t { kCanary = 1, kBatch = 2, kSign = 4, kDrawn = 8, kKey = 16, kOutput = 32, kLabel = 64, kFinite = 128 };
@@ -39,6 +39,15 @@ class Writer {
     put(batch.n);
     put(batch.boot);
   }
+  /// Classes are short: classify.h.
+  void put_classes(const rollout::Classes& classes) {
+    put(static_cast<uint8_t>(classes ? classes->size() : 0));
+    if (!classes) return;
+    for (const std::string& one : *classes) {
+      put(static_cast<uint8_t>(one.size()));
+      text += one;
+    }
+  }
   std::string text;
 };
 
@@ -58,8 +67,8 @@ class Reader {
     left_.remove_prefix(sizeof(T));
     return value;
   }
-  std::string take_text() {
-    const auto size = take<uint32_t>();
+  std::string take_text() { return take_text(take<uint32_t>()); }
+  std::string take_text(size_t size) {
     if (size > left_.size()) bad_ = true;
     std::string text(left_.substr(0, bad_ ? 0 : size));
     left_.remove_prefix(text.size());
@@ -85,6 +94,13 @@ class Reader {
     if (batch.i >= batch.n) bad_ = true;
     return batch;
   }
+  rollout::Classes take_classes() {
+    const auto count = take<uint8_t>();
+    if (count == 0) return nullptr;
+    auto classes = std::make_shared<std::vector<std::string>>();
+    for (uint8_t i = 0; i < count && !bad_; ++i) classes->push_back(take_text(take<uint8_t>()));
+    return classes;
+  }
   void refuse() { bad_ = true; }
   bool bad() const { return bad_; }
   bool at_end() const { return left_.empty(); }
@@ -106,6 +122,7 @@ void write(Writer& to, const Observation& seen) {
   to.put(static_cast<int64_t>(seen.latency.count()));
   if (seen.batch) to.put_batch(*seen.batch);
   if (seen.key) to.put(*seen.key);
+  to.put_classes(seen.classes);
   if (!seen.output) return;
   to.put(seen.output->weight_ppm);
   to.put(seen.output->form);
@@ -126,6 +143,7 @@ Observation read_observation(Reader& from) {
   seen.sign = (flags & kSign) != 0;
   if (flags & kBatch) seen.batch = from.take_batch();
   if (flags & kKey) seen.key = from.take<uint64_t>();
+  seen.classes = from.take_classes();
   if ((flags & kOutput) == 0) return seen;
   rollout::Output output{.weight_ppm = from.take_ppm(), .finite = (flags & kFinite) != 0};
   output.form = from.take<uint64_t>();
@@ -147,6 +165,7 @@ void write(Writer& to, const ShadowPair& pair) {
   to.put(pair.canary_endpoint);
   if (pair.stable_batch) to.put_batch(*pair.stable_batch);
   if (pair.canary_batch) to.put_batch(*pair.canary_batch);
+  to.put_classes(pair.classes);
 }
 
 ShadowPair read_pair(Reader& from) {
@@ -161,6 +180,7 @@ ShadowPair read_pair(Reader& from) {
   pair.canary_endpoint = from.take<uint32_t>();
   if (flags & kStableBatch) pair.stable_batch = from.take_batch();
   if (flags & kCanaryBatch) pair.canary_batch = from.take_batch();
+  pair.classes = from.take_classes();
   return pair;
 }
 

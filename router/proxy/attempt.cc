@@ -231,6 +231,7 @@ bool Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency
   observation.drawn = placement_.draw.drawn;
   observation.key = placement_.draw.key;
   observation.output = output_;
+  observation.classes = placement_.classes;
   if (answered() && ending == rollout::Ending::kAnswered) observation.batch = batch_of(answer_.headers);
   if (answered() && ending == rollout::Ending::kAnswered && !observation.batch) observation.batch = batch_of(trailers_);
   service_->controller->observe(service_->index, observation);
@@ -265,6 +266,7 @@ void Attempt::release() {
 void Attempt::recycle() {
   alarm_.clear();
   placement_.spec.reset();
+  placement_.classes.reset();
   endpoint_.reset();
   owner_ = nullptr;
   stream_ = nullptr;

@@ -27,6 +27,7 @@ struct Placement {
   Split split;
   std::shared_ptr<const rollout::Spec> spec;  ///< of the running rollout; null: none
   rollout::Draw draw;
+  rollout::Classes classes;
   bool judged = false;  ///< both arms were eligible at the draw: the first attempt is evidence
 };
 

@@ -144,6 +144,9 @@ void Exchange::on_progress(bool end) {
   if (state_.in(State::kOwn, State::kIdle)) return;
   if (state_.in(State::kPlaced)) {
     if (!can_start(end)) return;
+    if (const auto* asked = slices())
+      placed_.classes =
+          classify(*asked, {.headers = request_->headers, .body = body_.data(), .complete = end, .length = length_}, place_.json);
     state_.enter(State::kTrying);
     return attempt(placed_.version, placed_.purpose);
   }
@@ -155,9 +158,16 @@ void Exchange::on_progress(bool end) {
   if (end) plan_hedge();
 }
 
+/// Of a request that is evidence, if there are any.
+const std::vector<rollout::Slice>* Exchange::slices() const {
+  if (!placed_.spec || placed_.purpose != Purpose::kDrawn || placed_.spec->guard.slices.empty()) return nullptr;
+  return &placed_.spec->guard.slices;
+}
+
 /// A slow client must not hold a backend. Of a call the first message is enough: the second may be an answer to the answer.
 bool Exchange::can_start(bool end) const {
-  if (end || body_.size() >= kStartBytes) return true;
+  const auto* asked = slices();
+  if (end || body_.size() >= (asked != nullptr && reads_body(*asked) ? kReplayBytes : kStartBytes)) return true;
   if (!target_.grpc) return false;
   const std::string_view body = body_.data();
   return body.size() >= net::GrpcPrefix::kBytes && body.size() - net::GrpcPrefix::kBytes >= net::grpc_length(body);

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "router/proxy/attempt.h"
+#include "router/proxy/classify.h"
 #include "router/proxy/placing.h"
 #include "router/proxy/pool.h"
 #include "router/proxy/rewrite.h"
@@ -38,6 +39,7 @@ struct Workplace {
   Lane lane;
   Pool<Attempt> attempts{lane};
   Pool<Shadow> shadows{lane};
+  protocol::JsonPointerReader json;
 };
 
 class Exchange final : public net::RequestHandler, public Attempt::Owner {
@@ -90,6 +92,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
 
   // attempts
   bool can_start(bool end) const;
+  const std::vector<rollout::Slice>* slices() const;
   void extend(Attempt& attempt);
   void attempt(size_t version, Purpose purpose, const EndpointState* avoid = nullptr);
   bool begin(size_t version, Purpose purpose, const EndpointState* avoid);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "router/proxy/classify.h"
 #include "router/proxy/spare_time.h"
 
 namespace serin::router {
@@ -78,6 +79,7 @@ void Shadow::compare_both() {
       compare(stable_, canary_, placed_.spec->guard, lane_.random(), {.numbers_only = placed_.spare, .usual = &service_->usual_spread});
   pair.epoch = placed_.split.epoch;
   pair.spare = placed_.spare;
+  pair.classes = with_label(placed_.classes, placed_.spec->guard.slices, pair.difference);
   pair.stable_endpoint = stable_endpoint_->index;
   pair.canary_endpoint = endpoint_->index;
   service_->controller->observe(service_->index, pair);

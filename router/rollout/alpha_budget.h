@@ -4,7 +4,7 @@
 // probability at most alpha * share_m. The shares add up to 1, so by the union bound all guards together keep alpha for the whole rollout.
 #pragma once
 
-#include <cstddef>
+#include "router/rollout/spec.h"
 
 namespace serin::rollout {
 
@@ -17,6 +17,17 @@ inline constexpr double kShadowShare = 0.10;     ///< all pairs; half of it is t
 inline constexpr double kThresholdShare = 0.15;  ///< split evenly among the thresholds that the user sets
 
 static_assert(kErrorShare + kRejectedShare + kDeadlineShare + kLatencyShare + kOutputShare + kShadowShare + kThresholdShare < 1 + 1e-9);
+
+/// With slices, the classes of requests have half of the parts of errors, latency and shadow, all together.
+inline double part_of_all(const Guard& guard) { return guard.slices.empty() ? 1 : 0.5; }
+inline double error_share(const Guard& guard) { return kErrorShare * part_of_all(guard); }
+inline double latency_share(const Guard& guard) { return kLatencyShare * part_of_all(guard); }
+inline double shadow_share(const Guard& guard) { return kShadowShare * part_of_all(guard); }
+inline constexpr size_t kMostClasses = 16;  ///< of a slice
+/// Of one class; `share`: kErrorShare, kLatencyShare or kShadowShare.
+inline double class_share(const Guard& guard, double share) {
+  return share * (1 - part_of_all(guard)) / static_cast<double>(kMostClasses * guard.slices.size());
+}
 
 inline constexpr double trip_value(double alpha, double share) { return 1 / (alpha * share); }
 

@@ -28,7 +28,7 @@ Guard::Unit unit_of(const Spec& spec) {
 /// Labels only: with `values` any difference counts already.
 bool judges_few(const Guard& guard) { return guard.judge_few && guard.compare == Guard::Compare::kLabel; }
 
-double shadow_share(const Guard& guard) { return judges_few(guard) ? kShadowShare / 2 : kShadowShare; }
+double pairs_share(const Guard& guard) { return judges_few(guard) ? shadow_share(guard) / 2 : shadow_share(guard); }
 
 size_t count_thresholds(const Guard& guard) { return guard.latency_max.size() + (guard.errors_max ? 1 : 0); }
 
@@ -41,21 +41,23 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
       dry_run_(spec.dry_run),
       units_(unit_of(spec)),
       pair_units_(unit_of(spec)),
-      err_(make_guard(spec.guard, "err", kErrorShare)),
+      err_(make_guard(spec.guard, "err", error_share(spec.guard))),
       rej_(make_guard(spec.guard, "rej", kRejectedShare)),
       dl_(make_guard(spec.guard, "dl", kDeadlineShare)),
+      cold_(spec.guard.latency_skip),
       latency_(spec.guard, spec.sticky.on(), baseline),
+      slices_(spec.guard, spec.sticky.on()),
       output_(spec.guard),
       shadow_({.name = "shadow",
                .p0 = spec.guard.max_disagreement,
-               .trip_value = trip_value(alpha_, shadow_share(spec.guard)),
+               .trip_value = trip_value(alpha_, pairs_share(spec.guard)),
                .ask_stable = false}),
       errors_certificate_(0, 0.5),
       latency_certificate_(0, 0.5),
       agreement_certificate_(spec.guard.max_disagreement, spec.certify.confidence),
       max_disagreement_(spec.guard.max_disagreement) {
   const Guard& guard = spec.guard;
-  if (judges_few(guard)) few_.emplace(trip_value(alpha_, kShadowShare / 2));
+  if (judges_few(guard)) few_.emplace(trip_value(alpha_, pairs_share(guard)));
   const size_t count = count_thresholds(guard);
   const auto add = [&](const std::string& name, std::string text, double p0, std::chrono::nanoseconds latency) {
     thresholds_.push_back({ThresholdGuard({.name = "threshold:" + name,
@@ -93,10 +95,15 @@ std::optional<Verdict> Judge::observe(const Observation& observation, std::chron
   (canary ? canary_answers_ : stable_answers_) += 1;
   step_canary_answers_ += canary;
   if (!observation.drawn) return judge_cohort(observation, at);
-  if (observation.outcome == Outcome::kOk)
-    latency_.arrived(observation, at);
-  else
-    latency_.not_good(observation, at);
+  if (observation.outcome != Outcome::kOk) {
+    latency_.not_good(observation, cold_.all_warm(), at);
+    slices_.not_good(observation, cold_.all_warm(), at);
+  } else if (canary) {
+    cold_.answered(observation.endpoint);
+  } else {
+    latency_.learn(observation, at);
+    slices_.learn(observation, at);
+  }
 
   const auto unit = units_.weigh(observation);
   return unit ? judge_unit(observation, *unit, at) : std::nullopt;
@@ -112,6 +119,8 @@ std::optional<Verdict> Judge::judge_unit(const Observation& observation, const U
   if (auto verdict = judge_output(observation, unit, at)) return verdict;
   return judge_thresholds(observation, unit, at);
 }
+
+bool Judge::is_cold(const Observation& observation) const { return observation.arm == Arm::kCanary && cold_.is_cold(observation.endpoint); }
 
 EventGuard* Judge::guard_of(Outcome outcome) {
   switch (outcome) {
@@ -130,13 +139,17 @@ std::optional<Verdict> Judge::judge_failure(const Observation& observation, cons
   if (guard == nullptr) return std::nullopt;
   const bool by_look = observation.output && !observation.output->finite;
   const Unit weighed = by_look ? unit.weighed(observation.output->weight_ppm) : unit;
-  if (!guard->observe(observation.arm, weighed, at)) return std::nullopt;
-  return conclude(guard->verdict(at_share(weighed.share)), at);
+  if (guard->observe(observation.arm, weighed, at))
+    if (auto verdict = conclude(guard->verdict(at_share(weighed.share)), at)) return verdict;
+  auto verdict = slices_.failed(observation, weighed, at);
+  return verdict ? conclude(*std::move(verdict), at) : std::nullopt;
 }
 
 std::optional<Verdict> Judge::judge_latency(const Observation& observation, const Unit& unit, std::chrono::milliseconds at) {
-  if (observation.outcome != Outcome::kOk) return std::nullopt;
-  auto verdict = latency_.observe(observation, unit, at);
+  if (observation.outcome != Outcome::kOk || is_cold(observation)) return std::nullopt;
+  if (auto verdict = latency_.observe(observation, unit, cold_.all_warm(), at))
+    if (auto concluded = conclude(*std::move(verdict), at)) return concluded;
+  auto verdict = slices_.compare(observation, unit, cold_.all_warm(), at);
   return verdict ? conclude(*std::move(verdict), at) : std::nullopt;
 }
 
@@ -182,7 +195,7 @@ void Judge::certify(const Observation& observation, std::chrono::milliseconds at
   const bool failed = is_failure(observation.outcome);
   if (observation.arm == Arm::kStable) return stable_failures_.observe(failed);
   errors_certificate_.observe(failed, stable_failures_);
-  if (failed) return;
+  if (failed || is_cold(observation)) return;
   constexpr double kStableRate = 0.01;  // of answers beyond stable's p99, by definition
   if (const auto slow = latency_.exceeds_p99(observation, at)) latency_certificate_.observe(*slow, kStableRate, kStableRate);
 }
@@ -218,7 +231,7 @@ const EventGuard* Judge::judge_settled_pairs(const Observation& canary, std::chr
 std::optional<Verdict> Judge::observe(const ShadowPair& pair, std::chrono::milliseconds at) {
   ++shadow_answers_;
   ++step_shadow_answers_;
-  if (pair.canary == Outcome::kOk) latency_.mirrored(pair.canary_endpoint);
+  if (pair.canary == Outcome::kOk) cold_.answered(pair.canary_endpoint);
   if (const EventGuard* tripped = judge_pair(pair, at))
     if (auto verdict = conclude(tripped->verdict("in shadow pairs"), at)) return verdict;
   if (!compare_outputs_) {
@@ -236,6 +249,8 @@ std::optional<Verdict> Judge::judge_disagreement(const ShadowPair& pair, std::ch
     if (auto verdict = conclude(few_->verdict(), at)) return verdict;
   // New weights may answer otherwise as they like where nobody asked for a comparison: an embedding has no label.
   if (pair.spare) return std::nullopt;
+  if (auto differs = slices_.differs(pair, at))
+    if (auto verdict = conclude(*std::move(differs), at)) return verdict;
   if (!shadow_.observe(Arm::kCanary, pair.mismatch, Unit(0.5), /*alone=*/true, at)) return std::nullopt;
   const Evidence evidence = shadow_.evidence();
   return conclude(

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "router/rollout/certificate.h"
+#include "router/rollout/cold_start.h"
 #include "router/rollout/event_guard.h"
 #include "router/rollout/few_guard.h"
 #include "router/rollout/key_gate.h"
@@ -17,6 +18,7 @@
 #include "router/rollout/output_guards.h"
 #include "router/rollout/representative.h"
 #include "router/rollout/sample_guard.h"
+#include "router/rollout/slice_guards.h"
 #include "router/rollout/spec.h"
 #include "router/rollout/threshold_guard.h"
 
@@ -47,6 +49,7 @@ class Judge {
 
  private:
   std::optional<Verdict> judge_unit(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
+  bool is_cold(const Observation& observation) const;
   std::optional<Verdict> judge_failure(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   std::optional<Verdict> judge_latency(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   std::optional<Verdict> judge_output(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
@@ -82,7 +85,9 @@ class Judge {
   Units units_, pair_units_;
   KeyGate failures_;
   EventGuard err_, rej_, dl_;
+  ColdStart cold_;
   LatencyGuards latency_;
+  SliceGuards slices_;
   OutputGuards output_;
   ThresholdGuard shadow_;
   std::optional<FewGuard> few_;  // none: the user's limit is all there is

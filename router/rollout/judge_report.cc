@@ -15,6 +15,7 @@ std::string_view dry_run_word(std::string_view guard) {
   if (guard.starts_with("lat_")) return "latency";
   if (guard.starts_with("out_")) return "output";
   if (guard == FewGuard::kName) return "shadow";
+  if (guard.starts_with("slice:")) return "slices";
   if (guard.starts_with("threshold:")) return "thresholds";
   if (guard.starts_with("prometheus:")) return "prometheus";
   return guard;
@@ -33,6 +34,7 @@ void Judge::each_comparison(Visitor&& visit) const {
 template <class Visitor>
 void Judge::each_guard(Visitor&& visit) const {
   each_comparison(visit);
+  slices_.each(visit);
   for (const ThresholdGuard* guard : output_.guards()) visit(*guard);
   visit(shadow_);
   if (few_) visit(*few_);
@@ -46,6 +48,7 @@ std::vector<Evidence> Judge::evidence() const {
   for (Evidence& line : output_.evidence()) lines.push_back(std::move(line));
   if (compare_outputs_) lines.push_back(shadow_.evidence());
   if (few_) lines.push_back(few_->evidence());
+  for (Evidence& line : slices_.evidence()) lines.push_back(std::move(line));
   for (const UserThreshold& threshold : thresholds_) lines.push_back(threshold.guard.evidence());
   for (const SampleGuard& guard : samples_) lines.push_back(guard.evidence());
   for (Evidence& line : lines) line.dry_run = is_dry(line.guard);

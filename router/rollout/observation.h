@@ -3,9 +3,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace serin::rollout {
 
@@ -31,6 +34,9 @@ enum class Outcome : uint8_t {
 inline bool is_failure(Outcome outcome) {
   return outcome == Outcome::kError || outcome == Outcome::kRejected || outcome == Outcome::kDeadline;
 }
+
+/// The class of a request in each slice of the specification (Guard::slices); empty: it has none. Null: no slices.
+using Classes = std::shared_ptr<const std::vector<std::string>>;
 
 /// How an attempt ended, whatever its outcome.
 enum class Ending : uint8_t {
@@ -60,10 +66,11 @@ struct Observation {
   std::optional<BatchId> batch;         ///< absent: unknown backend, broken answer, refused connect, deadline
   uint32_t endpoint = 0;                ///< index within the service: the unit if there is no batch
   Ending ending = Ending::kAnswered;    ///< representative.cc: the unit of those that were not answered
-  bool drawn = true;                  ///< false: sent to the canary by its header (Spec::cohort), so that it cannot be compared with stable
-  std::optional<uint64_t> key;        ///< Draw::key if requests stick: then the key is the unit
-  std::optional<Output> output;       ///< if the body was inspected
-  bool sign = false;                  ///< no request: whether the endpoint lives, asked after a broken answer. kNeutral
+  bool drawn = true;             ///< false: sent to the canary by its header (Spec::cohort), so that it cannot be compared with stable
+  std::optional<uint64_t> key;   ///< Draw::key if requests stick: then the key is the unit
+  std::optional<Output> output;  ///< if the body was inspected
+  bool sign = false;             ///< no request: whether the endpoint lives, asked after a broken answer. kNeutral
+  Classes classes;
   std::chrono::milliseconds late{0};  ///< it may be that much older than its report, if another router reported it
 };
 
@@ -99,6 +106,7 @@ struct ShadowPair {
   std::optional<BatchId> stable_batch, canary_batch;
   uint32_t stable_endpoint = 0, canary_endpoint = 1;
   Ending canary_ending = Ending::kAnswered;
+  Classes classes;
 };
 
 }  // namespace serin::rollout

@@ -69,8 +69,8 @@ class Stage {
                             .endpoint = arm == Arm::kCanary ? 1U : 0U};
     if (arm == Arm::kStable) return observation;
     if (uniform() < ailment_.errors) observation.outcome = Outcome::kError;
-    constexpr double kTail = 9;
-    const double slower = ailment_.slower * (ailment_.tail > 0 && uniform() < ailment_.tail ? kTail : 1);
+    constexpr double kTailFactor = 9;
+    const double slower = ailment_.slower * (ailment_.tail > 0 && uniform() < ailment_.tail ? kTailFactor : 1);
     observation.latency = std::chrono::nanoseconds(std::llround(static_cast<double>(request.latency.count()) * slower));
     const auto deadline = rollout_.spec().guard.deadline;
     if (deadline && observation.outcome == Outcome::kOk && observation.latency > *deadline) observation.outcome = Outcome::kDeadline;

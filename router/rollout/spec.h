@@ -42,6 +42,19 @@ struct PrometheusGuard {
   int breaches = 3;
 };
 
+/// A division of the requests into classes, each of which is judged by itself as well (slice_guards.h).
+struct Slice {
+  enum class By : uint8_t {
+    kHeader,  ///< the value of a header
+    kJson,    ///< the text, number or boolean at a place of a JSON body
+    kBytes,   ///< the size of the body, between bounds
+    kLabel    ///< the label that stable gave, of mirrored requests only
+  } by = By::kHeader;
+  std::string name;
+  std::string key;               ///< kHeader: its name; kJson: the place, as a JSON pointer (RFC 6901)
+  std::vector<uint64_t> bounds;  ///< kBytes: they rise
+};
+
 struct Guard {
   double false_rollback = 0.001;              ///< alpha: the chance of ever rolling back a healthy canary
   std::optional<double> errors_max;           ///< errors: {max: 1%}: a threshold set by the user
@@ -65,6 +78,7 @@ struct Guard {
   /// Always the key if the rollout is sticky.
   enum class Unit : uint8_t { kBatch, kRequest, kKey } unit = Unit::kBatch;
   std::vector<PrometheusGuard> prometheus;
+  std::vector<Slice> slices;
 };
 
 struct Certify {

@@ -20,6 +20,14 @@ std::string quantile_word(double quantile);
 /// 50000 -> "5", 2500 -> "0.25": percent without the sign, as parse_weight reads it.
 std::string print_weight(uint32_t ppm);
 
+/// In double quotes, as YAML reads it back.
+std::string in_quotes(std::string_view text);
+/// The `slices:` of a guard; print_slices() writes them.
+void read_slices(const config::Node& node, Guard& guard, config::Problems& problems);
+std::string print_slices(const std::vector<Slice>& slices);
+/// Names of headers are compared without case: lower case here.
+void read_header(const config::Node& node, std::string& name, config::Problems& problems);
+
 /// service, stable, canary with its baseline, sticky and cohort.
 void read_traffic(const config::Node& document, Spec& spec, config::Problems& problems);
 /// Whether a request can carry a header or cookie of that name.

@@ -12,18 +12,6 @@ namespace serin::rollout {
 namespace {
 
 /// A scalar that YAML cannot take for anything else.
-std::string in_quotes(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    else
-      out += c;
-  }
-  return out + '"';
-}
-
 std::string print_list(const std::vector<std::string>& texts) {
   std::string out;
   for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + in_quotes(text);
@@ -104,7 +92,7 @@ std::string print_guard(const Guard& guard) {
              "  unit: {}\n",
              guard.false_rollback, max, guard.tolerate_ratio, print_latency(guard), print_output(guard),
              guard.when_stable_breaches_too == Guard::Breach::kHold ? "hold" : "rollback", print_unit(guard.unit)) +
-         print_prometheus(guard.prometheus);
+         print_prometheus(guard.prometheus) + print_slices(guard.slices);
 }
 
 std::string print_shield(const Shield& shield) {
@@ -120,6 +108,18 @@ std::string print_certify(const Certify& certify) {
 }
 
 }  // namespace
+
+std::string in_quotes(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      out += c;
+  }
+  return out + '"';
+}
 
 std::string quantile_word(double quantile) {
   const auto* found = std::ranges::find(kQuantileWords, quantile, [](const auto& entry) { return entry.second; });

@@ -175,13 +175,14 @@ void read_dry_run(const Node& list, Spec& spec, Problems& problems) {
   if (!list.is_list()) return problems.add(list.error("must be a list such as [output, latency]"));
   std::string word;
   for (const Node& item : list.items()) {
-    const bool known = problems.read(word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "thresholds", "prometheus"}));
+    const bool known =
+        problems.read(word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "slices", "thresholds", "prometheus"}));
     if (known && std::ranges::find(spec.dry_run, word) == spec.dry_run.end()) spec.dry_run.push_back(word);
   }
 }
 
 Guard read_guard(const Node& node, Guard guard, Problems& problems) {
-  problems.allow_only(node, {"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus"});
+  problems.allow_only(node, {"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus", "slices"});
   if (const auto alpha = node.find("falseRollback"); alpha && problems.read(guard.false_rollback, alpha->fraction()) &&
                                                      (guard.false_rollback < kSmallestAlpha || guard.false_rollback > 0.5))
     problems.add(alpha->error("must be above 0 and at most 0.5; default 0.001"));
@@ -194,6 +195,7 @@ Guard read_guard(const Node& node, Guard guard, Problems& problems) {
   if (const auto unit = node.find("unit"); unit && problems.read(word, unit->one_of({"batch", "request", "key"})))
     guard.unit = word == "batch" ? Guard::Unit::kBatch : word == "key" ? Guard::Unit::kKey : Guard::Unit::kRequest;
   if (const auto prometheus = node.find("prometheus")) read_prometheus(*prometheus, guard, problems);
+  if (const auto slices = node.find("slices")) read_slices(*slices, guard, problems);
   return guard;
 }
 

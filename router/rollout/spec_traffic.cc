@@ -29,13 +29,6 @@ void read_version(const Node& node, std::initializer_list<std::string_view> keys
     problems.add(named->error("must not be empty"));
 }
 
-/// Names of headers are compared without case: lower case here.
-void read_header(const Node& node, std::string& name, Problems& problems) {
-  if (!problems.read(name, node.text())) return;
-  if (!is_token(name)) problems.add(node.error("must be the name of a header or cookie"));
-  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-}
-
 void read_sticky(const Node& node, Sticky& sticky, Problems& problems) {
   problems.allow_only(node, {"header", "cookie", "salt", "bothArms"});
   if (node.has("header") == node.has("cookie"))
@@ -82,6 +75,12 @@ void read_canary(const Node& canary, Spec& spec, Problems& problems) {
 }
 
 }  // namespace
+
+void read_header(const Node& node, std::string& name, Problems& problems) {
+  if (!problems.read(name, node.text())) return;
+  if (!is_token(name)) problems.add(node.error("must be the name of a header or cookie"));
+  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+}
 
 bool is_token(std::string_view name) {
   const auto allowed = [](char c) {

@@ -20,11 +20,15 @@ const kGuards: Record<string, string> = {
   hang: "no answer at all",
 };
 
+const kOfClass: Record<string, string> = { errors: "failures", latency: "slower than stable", shadow: "other answers" };
+
 export function guardWords(guard: string): string {
   const known = kGuards[guard];
   if (known) return known;
   const label = /^out_label_(\d+)_(often|rarely)$/.exec(guard);
   if (label) return `label ${label[1]} too ${label[2]}`;
+  const slice = /^slice:(.+):(errors|latency|shadow)$/.exec(guard);
+  if (slice) return `${kOfClass[slice[2] ?? ""]}: requests of ${slice[1]}`;
   if (guard.startsWith("threshold:")) return `your limit on ${guard.slice("threshold:".length)}`;
   if (guard.startsWith("prometheus:")) return `your query ${guard.slice("prometheus:".length)}`;
   return guard;

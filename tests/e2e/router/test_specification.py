@@ -163,6 +163,12 @@ REFUSED = [
     {"guard": {"prometheus": []}}, {"guard": {"prometheus": {"name": "x"}}},
     {"guard": {"prometheus": {"name": "a b", "address": "http://p", "query": "q", "max": 1}}},
     {"guard": {"prometheus": {"name": "a", "address": "p:9090", "query": "q", "max": 1}}},
+    {"guard": {"slices": "country"}}, {"guard": {"slices": [{"name": "a"}]}}, {"guard": {"slices": [{"header": "x-a"}]}},
+    {"guard": {"slices": [{"name": "a=b", "header": "x-a"}]}}, {"guard": {"slices": [{"name": "a", "header": "x a"}]}},
+    {"guard": {"slices": [{"name": "a", "header": "x-a", "label": True}]}}, {"guard": {"slices": [{"name": "a", "label": False}]}},
+    {"guard": {"slices": [{"name": "a", "json": "language"}]}}, {"guard": {"slices": [{"name": "a", "json": "/a~2"}]}},
+    {"guard": {"slices": [{"name": "a", "bytes": []}]}}, {"guard": {"slices": [{"name": "a", "bytes": [0]}]}},
+    {"guard": {"slices": [{"name": f"s{i}", "header": "x-a"} for i in range(5)]}},
     {"certify": {"confidence": "10%"}}, {"certify": {"margin": "lots"}}, {"certify": {"onTimeout": "promote"}}, {"certify": {"maxStepDuration": 60}},
     {"shield": {"hedge": "p42"}}, {"shield": {"budget": 2}}, {"shield": {"retryStable": "yes"}}, {"dryRun": "output"}, {"dryRun": ["everything"]},
 ]
@@ -176,7 +182,7 @@ def test_the_schema_and_the_parser_refuse_the_same(tmp_path, lines):
 
 # What only a whole document shows: no schema says it.
 WHOLE = [r"weights must rise", r"must be the last step", r"comes before the first setWeight", r"must differ", r"is the canary itself",
-         r"must be at least 100ms", r"given twice", r"key needs canary"]
+         r"must be at least 100ms", r"given twice", r"must be above the size before it", r"key needs canary"]
 HUGE = r"from -1e\+300 to 1e\+300"  # a validator compares an integer of 300 digits with the bound as if it had 16
 
 

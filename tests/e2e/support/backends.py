@@ -41,6 +41,12 @@ class Faults:
     classes: int = CLASSES  # another number is another shape
     batch: int = 1  # requests that share one x-serin-batch; 0: the header is missing
     truncated: bool = False  # Content-Length announces more than comes
+    only: tuple = ()  # (header, value): requests without it are answered well
+
+    def of(self, headers):
+        if not self.only or headers.get(self.only[0]) == self.only[1]:
+            return self
+        return Faults(batch=self.batch)
 
 
 class Backend:
@@ -141,7 +147,7 @@ class Backend:
         if method == "POST" and path.endswith("/infer"):
             with self._counted():
                 self.requests.append((time.monotonic(), headers, path))
-                return self._infer(connection)
+                return self._infer(connection, headers)
         if path.endswith("/ready"):
             send(connection, 200 if self.healthy else 503, {"name": self.service, "ready": self.healthy})
         else:
@@ -160,8 +166,8 @@ class Backend:
             with self._lock:
                 self.under_way -= 1
 
-    def _infer(self, connection):
-        faults = self.faults
+    def _infer(self, connection, asked):
+        faults = self.faults.of(asked)
         while self.faults.hang:
             time.sleep(0.005)
         if faults.delay:

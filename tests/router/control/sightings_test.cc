@@ -31,7 +31,8 @@ SightingsMessage example() {
                         .latency = std::chrono::microseconds(1234),
                         .batch = rollout::BatchId{99, 2, 8, 0x1f2e},
                         .key = 17,
-                        .output = rollout::Output{.weight_ppm = 200'000, .finite = true, .form = 5, .label = 0, .score = 0.25}},
+                        .output = rollout::Output{.weight_ppm = 200'000, .finite = true, .form = 5, .label = 0, .score = 0.25},
+                        .classes = std::make_shared<std::vector<std::string>>(std::vector<std::string>{"de", ""})},
                        {.epoch = 7, .outcome = Outcome::kNeutral, .ending = rollout::Ending::kRefused, .drawn = false, .sign = true},
                        {.epoch = 7, .drawn = false, .output = rollout::Output{.finite = false}}};
   seen.pairs = {{.epoch = 7, .canary = Outcome::kError, .canary_batch = rollout::BatchId{1, 0, 1}, .stable_endpoint = 2},
@@ -39,7 +40,8 @@ SightingsMessage example() {
                  .comparable = true,
                  .mismatch = true,
                  .stable_batch = rollout::BatchId{4, 1, 3},
-                 .canary_ending = rollout::Ending::kRefused}};
+                 .canary_ending = rollout::Ending::kRefused,
+                 .classes = std::make_shared<std::vector<std::string>>(1, "4096-65535")}};
   return message;
 }
 
@@ -49,10 +51,18 @@ void expect_equal(const std::optional<rollout::BatchId>& a, const std::optional<
   EXPECT_EQ(std::tie(a->boot_seq, a->i, a->n, a->boot), std::tie(b->boot_seq, b->i, b->n, b->boot));
 }
 
+void expect_equal(const rollout::Classes& a, const rollout::Classes& b) {
+  ASSERT_EQ(a != nullptr, b != nullptr);
+  if (a) {
+    EXPECT_EQ(*a, *b);
+  }
+}
+
 void expect_equal(const Observation& a, const Observation& b) {
   EXPECT_EQ(std::tie(a.arm, a.epoch, a.weight_ppm, a.outcome, a.latency, a.endpoint, a.ending, a.drawn, a.key, a.sign),
             std::tie(b.arm, b.epoch, b.weight_ppm, b.outcome, b.latency, b.endpoint, b.ending, b.drawn, b.key, b.sign));
   expect_equal(a.batch, b.batch);
+  expect_equal(a.classes, b.classes);
   ASSERT_EQ(a.output.has_value(), b.output.has_value());
   if (!a.output) return;
   EXPECT_EQ(std::tie(a.output->weight_ppm, a.output->finite, a.output->form, a.output->label, a.output->score),
@@ -78,6 +88,7 @@ TEST(Sightings, ArriveAsTheyWereSent) {
                        b.canary_ending));
     expect_equal(a.stable_batch, b.stable_batch);
     expect_equal(a.canary_batch, b.canary_batch);
+    expect_equal(a.classes, b.classes);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "router/rollout/cold_start.h"
 #include "router/rollout/latency_guards.h"
 #include "router/rollout/latency_limits.h"
 #include "router/rollout/rank_process.h"
@@ -138,15 +139,26 @@ double bits(const LatencyGuards& guards) {
   return bits;
 }
 
-std::optional<Verdict> judge(LatencyGuards& guards, const Observation& observation) {
-  guards.arrived(observation, milliseconds(1000));
-  return guards.observe(observation, 0.05, milliseconds(1000));
+/// As the judge puts them together.
+struct Judged : LatencyGuards {
+  explicit Judged(const Guard& guard) : LatencyGuards(guard, false, even_baseline()), cold(guard.latency_skip) {}
+  ColdStart cold;
+};
+
+std::optional<Verdict> judge(Judged& guards, const Observation& observation) {
+  const bool canary = observation.arm == Arm::kCanary;
+  if (canary)
+    guards.cold.answered(observation.endpoint);
+  else
+    guards.learn(observation, milliseconds(1000));
+  if (canary && guards.cold.is_cold(observation.endpoint)) return std::nullopt;
+  return guards.observe(observation, 0.05, guards.cold.all_warm(), milliseconds(1000));
 }
 
 TEST(LatencyGuards, AColdEndpointIsNotJudgedAndAMirroredRequestWarmsIt) {
   Guard guard = exact_guard();
   guard.latency_skip = 5;
-  LatencyGuards guards(guard, false, even_baseline());
+  Judged guards(guard);
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(judge(guards, answer(Arm::kCanary, milliseconds(900))));
   EXPECT_EQ(bits(guards), 0);
   (void)judge(guards, answer(Arm::kCanary, milliseconds(900)));
@@ -155,7 +167,7 @@ TEST(LatencyGuards, AColdEndpointIsNotJudgedAndAMirroredRequestWarmsIt) {
   const double before = bits(guards);
   for (int i = 0; i < 5; ++i) (void)judge(guards, answer(Arm::kCanary, milliseconds(900), /*endpoint=*/7));
   EXPECT_EQ(bits(guards), before) << "a replica that came later is as cold";
-  for (int i = 0; i < 5; ++i) guards.mirrored(9);
+  for (int i = 0; i < 5; ++i) guards.cold.answered(9);
   (void)judge(guards, answer(Arm::kCanary, milliseconds(900), /*endpoint=*/9));
   EXPECT_GT(bits(guards), before);
 }
@@ -164,13 +176,13 @@ TEST(LatencyGuards, AColdEndpointIsNotJudgedAndAMirroredRequestWarmsIt) {
 TEST(LatencyGuards, AColdEndpointThatIsGoneIsForgotten) {
   Guard guard = exact_guard();
   guard.latency_skip = 5;
-  LatencyGuards guards(guard, false, even_baseline());
+  Judged guards(guard);
   for (int i = 0; i < 6; ++i) (void)judge(guards, answer(Arm::kCanary, milliseconds(1)));
   for (int i = 0; i < 2; ++i) (void)judge(guards, answer(Arm::kCanary, milliseconds(1), /*endpoint=*/7));
   const double before = bits(guards);
   for (int i = 0; i < 20; ++i) (void)judge(guards, answer(Arm::kStable, milliseconds(1)));
   EXPECT_LE(bits(guards), before) << "one-sided: endpoint 7 is cold";
-  for (int i = 0; i < 1001; ++i) guards.mirrored(1);
+  for (int i = 0; i < 1001; ++i) guards.cold.answered(1);
   for (int i = 0; i < 20; ++i) (void)judge(guards, answer(Arm::kStable, milliseconds(1)));
   EXPECT_GT(bits(guards), before);
 }
@@ -179,21 +191,21 @@ TEST(LatencyGuards, AColdEndpointThatIsGoneIsForgotten) {
 TEST(LatencyGuards, FastAnswersOfStableAreNoEvidenceWhileTheCanaryIsCold) {
   Guard guard = exact_guard();
   guard.latency_skip = 5;
-  LatencyGuards guards(guard, false, even_baseline());
+  Judged guards(guard);
   for (int i = 0; i < 2'000; ++i) (void)judge(guards, answer(Arm::kStable, milliseconds(1)));
   EXPECT_LE(bits(guards), 0);
 }
 
 // A canary that answers 429 to half of its requests has half as many fast answers, and is not slow.
 TEST(LatencyGuards, ARequestOfTheCanaryWithoutATimeCountsAsFast) {
-  LatencyGuards guards(exact_guard(), false, even_baseline());
+  Judged guards(exact_guard());
   Random random(3);
   for (int i = 0; i < 50'000; ++i) {
     const milliseconds latency(1 + static_cast<int64_t>(random.below(100)));
     Observation observation = answer(random.chance(0.05) ? Arm::kCanary : Arm::kStable, latency);
     if (observation.arm == Arm::kCanary && random.chance(0.5)) {
       observation.outcome = Outcome::kNeutral;
-      guards.not_good(observation, milliseconds(1000));
+      guards.not_good(observation, guards.cold.all_warm(), milliseconds(1000));
     } else {
       ASSERT_FALSE(judge(guards, observation));
     }
@@ -201,7 +213,7 @@ TEST(LatencyGuards, ARequestOfTheCanaryWithoutATimeCountsAsFast) {
 }
 
 TEST(LatencyGuards, TheReasonNamesTheLimitThatTheArmsDifferMostAt) {
-  LatencyGuards guards(exact_guard(), false, even_baseline());
+  Judged guards(exact_guard());
   std::optional<Verdict> verdict;
   for (int i = 0; i < 100 && !verdict; ++i) {
     for (int j = 0; j < 19; ++j) (void)judge(guards, answer(Arm::kStable, milliseconds(1 + (i * 19 + j) % 100)));

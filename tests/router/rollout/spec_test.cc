@@ -134,7 +134,9 @@ TEST(Spec, PrintsWhatItReadsBack) {
        {"", "steps: [0.25, 12.5, 100]", "steps: [{setWeight: 5}, {pause: {}}, {pause: {duration: 1m}}, {promote: {bake: 1h}}]",
         "guard: {errors: {max: 1%}, latency: {p99.9: 50ms, deadline: 1s}, output: {compare: \"off\"}}", "certify: {margin: 2%}",
         "guard: {output: {output: 'a \"b\": c', drift: off}}", "guard: {output: {compare: values, maxDisagreement: 3%, shadow: 0}}",
-        "dryRun: [output]", "shield: {hedge: \"off\"}",
+        "dryRun: [output]",
+        "guard: {slices: [{name: a, header: b}, {name: c, json: '/d \"~1'}, {name: e, bytes: [1, 2]}, {name: f, label: true}]}",
+        "shield: {hedge: \"off\"}",
         "guard: {prometheus: {name: q, address: 'http://p:9090', query: 'rate(x{a=\"b\\\\n\"}[1m]) > 0', max: 1e-3, interval: 1m}}"}) {
     const auto spec = parse_with(line);
     ASSERT_TRUE(spec) << spec.error().message;
@@ -217,6 +219,37 @@ guard:
            {"[{name: a, address: 'http://p', query: up, max: 1, interval: 1ms}]", "at least 100ms"},
            {"[{name: a, address: 'http://p', query: up, max: 1}, {name: a, address: 'http://p', query: up, max: 2}]", "given twice"}})
     EXPECT_THAT(complaint(std::string("guard: {prometheus: ") + guard + "}"), HasSubstr(words)) << guard;
+}
+
+TEST(Spec, ReadsSlices) {
+  const auto spec = parse_with(R"(
+guard:
+  slices:
+    - {name: country, header: X-Country}
+    - {name: language, json: /parameters/language}
+    - {name: size, bytes: [4096, 65536]}
+    - {name: digit, label: true}
+)");
+  ASSERT_TRUE(spec) << spec.error().message;
+  ASSERT_EQ(spec->guard.slices.size(), 4U);
+  EXPECT_EQ(spec->guard.slices[0].key, "x-country");
+  EXPECT_EQ(spec->guard.slices[1].key, "/parameters/language");
+  EXPECT_EQ(spec->guard.slices[2].bounds, (std::vector<uint64_t>{4096, 65536}));
+  EXPECT_EQ(spec->guard.slices[3].by, Slice::By::kLabel);
+  for (const auto& [slices, words] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"{name: a, header: b}", "list of at most 4"},
+                                                                  {"[{header: b}]", "name"},
+                                                                  {"[{name: 'a:b', header: b}]", "1 to 32 letters"},
+                                                                  {"[{name: a}]", "one of header, json, bytes, label"},
+                                                                  {"[{name: a, header: b, json: /c}]", "one of header, json, bytes, label"},
+                                                                  {"[{name: a, json: c}]", "JSON pointer such as /parameters/language"},
+                                                                  {"[{name: a, json: /c~}]", "JSON pointer"},
+                                                                  {"[{name: a, bytes: 5}]", "1 to 15 sizes"},
+                                                                  {"[{name: a, bytes: [5, 5]}]", "must be above the size before it"},
+                                                                  {"[{name: a, label: false}]", "must be true"},
+                                                                  {"[{name: a, label: true}, {name: b, label: true}]", "label given twice"},
+                                                                  {"[{name: a, header: b}, {name: a, header: c}]", "'a' given twice"}})
+    EXPECT_THAT(complaint(std::string("guard: {slices: ") + slices + "}"), HasSubstr(words)) << slices;
 }
 
 TEST(Spec, KnowsBlueGreen) {
