@@ -55,7 +55,7 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
   certificates_ = std::make_unique<net::TlsWatch>(tls_contexts(config_), registry_);
   SERIN_TRY(steering_, Steering::open(config_, registry_, &audit_, learned));
   Controller& controller = steering_->controller();
-  proxy_ = std::make_unique<Proxy>(config_, controller, loops_.data, registry_);
+  proxy_ = std::make_unique<Proxy>(config_, controller, loops_.data, loops_.recorders, registry_);
   admin_ = std::make_unique<AdminApi>(config_, controller, *access_, audit_, registry_);
   if (inherited.data.open()) {
     const auto until = std::chrono::steady_clock::now() + kSettle;

@@ -22,6 +22,7 @@
 #include "router/app/steering.h"
 #include "router/notify/audit_stream.h"
 #include "router/proxy/proxy.h"
+#include "router/recording/recorder.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/server.h"
@@ -29,7 +30,9 @@
 
 namespace serin::router {
 
+/// The parts that outlive a generation.
 struct RouterLoops {
+  Recorders recorders;
   net::Loops data, admin;  ///< the admin API has its own thread: its answers wait for the disk, and the data path must not
 };
 

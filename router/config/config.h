@@ -16,6 +16,7 @@
 //       guard: {latency: {floor: 5ms}}           # defaults for rollouts of this service
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -102,12 +103,24 @@ struct EndpointCount {
   size_t all = 0, healthy = 0;
 };
 
+/// Requests that are kept to be sent to a canary later (recording/recorder.h).
+struct RecordingConfig {
+  size_t requests = 1000, bytes = size_t{64} << 20;  ///< at most
+  std::chrono::hours keep{24};                       ///< at most so long
+  std::vector<std::string> headers;                  ///< kept besides those that say what the body is; lower case
+  std::vector<std::string> redact;                   ///< places of the JSON body (RFC 6901) whose values are replaced by empty ones
+  std::string file;                                  ///< empty: in memory only
+  std::array<unsigned char, 32> key{};               ///< that encrypts the file
+  bool operator==(const RecordingConfig&) const = default;
+};
+
 struct ServiceConfig {
   std::string name;
   std::string initial_stable;
   bool force_header = false;
   std::vector<VersionConfig> versions;  ///< at most 63
   rollout::Guard guard;
+  std::optional<RecordingConfig> recording;
   rollout::Gates gates;                               ///< the gates that a webhook opens
   std::chrono::milliseconds request_timeout{30'000};  ///< for one attempt, unless the client asks for less
 };

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <set>
 
+#include "router/config/config_recording.h"
 #include "router/config/config_tls.h"
 #include "router/config/config_webhooks.h"
 #include "router/config/endpoint_list.h"
@@ -241,7 +242,7 @@ std::string names_of(const std::vector<VersionConfig>& versions) {
 
 Result<ServiceConfig> read_service(const Node& node) {
   if (const auto sticky = node.find("sticky")) return sticky->error("belongs to a rollout: canary: {version: 2, sticky: {header: x-user}}");
-  SERIN_CHECK(node.allow_only({"name", "initial_stable", "force_header", "versions", "guard", "request_timeout"}));
+  SERIN_CHECK(node.allow_only({"name", "initial_stable", "force_header", "versions", "guard", "request_timeout", "recording"}));
   ServiceConfig service;
   SERIN_TRY(service.name, read_name(node));
   SERIN_CHECK(read_versions(node, service));
@@ -254,6 +255,9 @@ Result<ServiceConfig> read_service(const Node& node) {
   SERIN_TRY(service.request_timeout, read_milliseconds(node, "request_timeout", service.request_timeout));
   if (const auto guard = node.find("guard")) {
     SERIN_TRY(service.guard, rollout::parse_guard(*guard));
+  }
+  if (const auto recording = node.find("recording")) {
+    SERIN_TRY(service.recording, read_recording(*recording));
   }
   return service;
 }

@@ -147,6 +147,8 @@ Status ServiceState::check_versions(const rollout::Spec& given) const {
   const size_t index = version_index(config, given.canary);
   if (const auto& count = endpoints[index]; count && count->healthy == 0)
     return invalid(fmt::format("no endpoint of version '{}' of service '{}' is healthy (of {})", given.canary, config.name, count->all));
+  if (given.steps.front().replay > 0 && !config.recording)
+    return invalid(fmt::format("service '{}' records no requests to replay: router.yaml has no `recording` for it", config.name));
   if (given.stable == stable) return {};
   return Error{Code::kFailedPrecondition,
                fmt::format("stable of service '{}' is version '{}', not '{}'", config.name, stable, given.stable)};

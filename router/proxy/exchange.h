@@ -108,6 +108,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void hedge();
   void deliver(Attempt& attempt);
   void pass_on(Attempt& attempt);
+  void record(const Attempt& attempt);
   void mirror(Attempt& attempt);
   void finish(Attempt& attempt);
 

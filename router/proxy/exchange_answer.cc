@@ -8,6 +8,7 @@
 #include "router/proxy/answer_outcome.h"
 #include "router/proxy/exchange.h"
 #include "router/proxy/spare_time.h"
+#include "router/recording/record.h"
 
 namespace serin::router {
 namespace {
@@ -162,8 +163,23 @@ void Exchange::finish(Attempt& attempt) {
     lane_.count_answer(*service_, attempt.version(), attempt.grpc_status());
   else
     lane_.count_answer(*service_, attempt.version(), attempt.status());
+  if (service_->recorder) record(attempt);
   if (placed_.mirror && attempt.keep_body && attempt.purpose() == Purpose::kDrawn) mirror(attempt);
   end_request();
+}
+
+/// A request that was answered well, and whose whole body is still here.
+void Exchange::record(const Attempt& attempt) {
+  const auto now = Recorder::Clock::now();
+  Recorder& recorder = *service_->recorder;
+  if (!recorder.wants(now) || attempt.outcome() != rollout::Outcome::kOk) return;
+  if (!target_.infer || target_.streams || !body_done_ || !can_send_again()) return;
+  auto made = router::record(recorder.config(), *request_, body_.data(), place_.json);
+  if (!made) return;
+  made->grpc = target_.grpc;
+  made->names_model = target_.names_model;
+  made->at = now;
+  recorder.add(*std::move(made));
 }
 
 void Exchange::mirror(Attempt& attempt) {

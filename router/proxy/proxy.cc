@@ -9,6 +9,7 @@
 #include "router/proxy/endpoint_watch.h"
 #include "router/proxy/exchange.h"
 #include "router/proxy/health_checker.h"
+#include "router/proxy/replayer.h"
 
 namespace serin::router {
 namespace {
@@ -43,6 +44,7 @@ struct Proxy::State {
   // On io thread 0.
   std::vector<std::shared_ptr<HealthChecker>> checkers;
   std::vector<std::unique_ptr<EndpointWatch>> watches;
+  std::vector<std::unique_ptr<Replayer>> replayers;
 
   /// Health of a service's endpoints, and who they are.
   void watch(const std::string& name, Service& service);
@@ -80,22 +82,29 @@ void Proxy::State::watch(const std::string& name, Service& service) {
   }
 }
 
-Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, metrics::Registry& metrics)
+Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, metrics::Registry& metrics)
     : state_(new State{.loops = loops}) {
   state_->router.silence = config.limits.silence_timeout;
-  for (size_t index = 0; index < config.services.size(); ++index)
-    state_->router.services.emplace(config.services[index].name, make_service(config.services[index], index, controller, metrics));
+  for (size_t index = 0; index < config.services.size(); ++index) {
+    const ServiceConfig& service = config.services[index];
+    auto& made = state_->router.services.emplace(service.name, make_service(service, index, controller, metrics)).first->second;
+    if (service.recording) made->recorder = recorders.get(service.name, *service.recording, metrics);
+  }
   std::random_device entropy;
   state_->places.resize(loops.size());
   for (size_t i = 0; i < loops.size(); ++i)
     loops.post_and_wait(i, [&] { state_->places[i] = std::make_unique<Workplace>(loops.loop(i), uint64_t{entropy()} << 32 | entropy()); });
   loops.post_and_wait(0, [&] {
-    for (const auto& [name, service] : state_->router.services) state_->watch(name, *service);
+    for (const auto& [name, service] : state_->router.services) {
+      state_->watch(name, *service);
+      if (service->recorder) state_->replayers.push_back(std::make_unique<Replayer>(*service, state_->places[0]->lane));
+    }
   });
 }
 
 Proxy::~Proxy() {
   state_->loops.post_and_wait(0, [this] {
+    state_->replayers.clear();
     state_->watches.clear();
     state_->checkers.clear();
   });

@@ -1,6 +1,6 @@
 // proxy.h: The data path of the router: choose a version by an independent draw, forward, observe, shield, hedge and mirror.
 //
-//   Proxy proxy(config, controller, loops, metrics);
+//   Proxy proxy(config, controller, loops, recorders, metrics);
 //   net::Server::start_streaming(loops, {...}, proxy.handlers());
 //
 // Every attempt that took part in the draw becomes an observation; retries, fallbacks and forced versions never do. A canary attempt that
@@ -11,6 +11,7 @@
 
 #include "router/config/config.h"
 #include "router/control/controller.h"
+#include "router/recording/recorder.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/stream.h"
@@ -19,7 +20,7 @@ namespace serin::router {
 
 class Proxy {
  public:
-  Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, metrics::Registry& metrics);
+  Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, metrics::Registry& metrics);
   ~Proxy();
   /// For the server that accepts the clients to be routed. The proxy must outlive it.
   net::HandlerFactory handlers();

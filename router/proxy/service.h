@@ -16,6 +16,7 @@
 #include "router/proxy/endpoints.h"
 #include "router/proxy/likeness.h"
 #include "router/proxy/rewrite.h"
+#include "router/recording/recorder.h"
 #include "router/rollout/hash.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/grpc.h"
@@ -74,7 +75,8 @@ struct Service {
   RetryBudget budget;
   ArrivalRate arrivals;
   std::atomic<int64_t> mirrored{0};
-  UsualSpread usual_spread;  ///< of stable's scores
+  UsualSpread usual_spread;            ///< of stable's scores
+  std::shared_ptr<Recorder> recorder;  ///< null: nothing is recorded
   metrics::Registry* metrics = nullptr;
   std::shared_ptr<metrics::Counter> retries, retries_denied, hedges, mirrors_dropped, capped;
   std::vector<std::shared_ptr<metrics::Histogram>> latency;  ///< by version

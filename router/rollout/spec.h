@@ -20,6 +20,7 @@ inline constexpr uint32_t kAutoShadowPpm = 100'000;
 struct Step {
   uint32_t weight_ppm = 0;  ///< {setWeight: 5}; 0 with shadow_ppm: a shadow step
   uint32_t shadow_ppm = 0;  ///< {shadow: {percent: 10}}: share of stable's requests mirrored
+  uint32_t replay = 0;      ///< {shadow: {percent: 10, replay: 500}}: so many recorded requests are sent to both arms first
   enum class Until : uint8_t { kCertified, kDuration, kManual } until = Until::kCertified;
   std::chrono::nanoseconds duration{0};  ///< if until is kDuration
 

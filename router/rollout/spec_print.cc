@@ -32,7 +32,8 @@ std::string print_canary(const Spec& spec) {
 std::string print_step(const Step& step) {
   const std::string until =
       step.until == Step::Until::kDuration ? fmt::format("{{duration: {}}}", config::print_duration(step.duration)) : "certified";
-  if (step.is_shadow()) return fmt::format("{{shadow: {{percent: {}, until: {}}}}}", print_weight(step.shadow_ppm), until);
+  const std::string replay = step.replay > 0 ? fmt::format("replay: {}, ", step.replay) : "";
+  if (step.is_shadow()) return fmt::format("{{shadow: {{percent: {}, {}until: {}}}}}", print_weight(step.shadow_ppm), replay, until);
   if (!step.is_pause()) return fmt::format("{{setWeight: {}, until: {}}}", print_weight(step.weight_ppm), until);
   return step.until == Step::Until::kManual ? "{pause: {}}" : fmt::format("{{pause: {}}}", until);
 }

@@ -19,6 +19,7 @@ using config::Problems;
 
 constexpr uint32_t kPpmPerPercent = 10'000;
 constexpr size_t kMostSteps = 100;
+constexpr int64_t kMostReplayed = 1'000'000;
 
 Result<uint32_t> positive_weight(const Node& node) {
   SERIN_TRY(const uint32_t weight, weight_of(node));
@@ -42,9 +43,10 @@ void read_until(const Node& owner, Step& step, Problems& problems) {
 
 Step read_shadow_step(const Node& shadow, Problems& problems) {
   Step step{.shadow_ppm = 1};  // whatever it says, it is a shadow step
-  problems.allow_only(shadow, {"percent", "until"});
+  problems.allow_only(shadow, {"percent", "until", "replay"});
   const auto percent = shadow.at("percent");
   problems.read(step.shadow_ppm, percent ? positive_weight(*percent) : Result<uint32_t>(percent.error()));
+  problems.read(step.replay, shadow.integer("replay", 1, kMostReplayed, 0));
   read_until(shadow, step, problems);
   return step;
 }
@@ -153,6 +155,7 @@ void read_steps(const Node& list, Spec& spec, Problems& problems) {
     const auto step = read_step(entry, problems);
     all_read = all_read && step.has_value();
     if (!step) continue;
+    if (step->replay > 0 && i > 0) problems.add(entry.error("replay belongs to the first step: the canary has no traffic yet"));
     if (step->is_shadow() && weight > 0) problems.add(entry.error("a shadow step comes before the first setWeight"));
     if (step->weight_ppm > 0 && step->weight_ppm <= weight)
       problems.add(entry.error(fmt::format("weights must rise: {} after {}", print_weight(step->weight_ppm), print_weight(weight))));

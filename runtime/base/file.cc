@@ -94,10 +94,10 @@ FileStamp FileStamp::of(const std::string& path) {
   return {file.st_dev, file.st_ino, static_cast<uint64_t>(file.st_size), nanoseconds(file.st_mtim), nanoseconds(file.st_ctim)};
 }
 
-Status write_file_atomically(const std::string& path, std::string_view contents) {
+Status write_file_atomically(const std::string& path, std::string_view contents, unsigned mode) {
   const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
   {
-    const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
     if (file.get() < 0) return system_error(temporary, "cannot be created");
     while (!contents.empty()) {
       const ssize_t n = ::write(file.get(), contents.data(), contents.size());

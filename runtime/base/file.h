@@ -29,7 +29,7 @@ struct FileStamp {
 
 /// Replaces `path` in one step: readers see the old contents or the new, never a part. It writes a temporary file in the same folder, calls
 /// fsync and renames it.
-Status write_file_atomically(const std::string& path, std::string_view contents);
+Status write_file_atomically(const std::string& path, std::string_view contents, unsigned mode = 0644);
 
 /// The folder that contains the running program, without a trailing slash.
 std::string program_folder();

@@ -59,6 +59,7 @@ READERS = {
     ("read_ejection", "node"): "services.versions.ejection.",
     ("read_client_tls", "node"): "services.versions.tls.",  # and store.etcd.tls, webhooks.tls, prometheus.tls
     ("read_webhook", "node"): "webhooks.",
+    ("read_recording", "node"): "services.recording.",
 }
 FUNCTION = re.compile(r"(?m)^[A-Za-z_][\w:<>,*& ]*? (\w+)\([^;{}]*\) \{$")
 ALLOWED = re.compile(r"(\w+)(?:\.|->)allow_only\(\{([^}]*)\}\)")

@@ -32,5 +32,26 @@ TEST(JsonPointer, ReadsLargeDocumentsAfterSmallOnes) {
   EXPECT_EQ(reader.read(large, "/a"), "end");
 }
 
+TEST(JsonPointer, RedactsWithoutTouchingTheRest) {
+  JsonPointerReader reader;
+  const std::vector<std::string> places{"/user", "/parameters/a~1b", "/list/1/secret", "/deep", "/flag", "/none", "/missing/x"};
+  EXPECT_EQ(
+      *reader.redact(R"({"user" : "Li \"Ming\"" , "n":1.50, "parameters": {"a/b":[1,[2]], "c": {"user": "stays"}}, )"
+                     R"("list": [{"secret": 1}, {"secret" :-2e5 , "x": 1}], "deep": {"k": "v", "l": [{}]}, "flag": true, "none": null})",
+                     places),
+      R"({"user" : "" , "n":1.50, "parameters": {"a/b":[], "c": {"user": "stays"}}, )"
+      R"("list": [{"secret": 1}, {"secret" :0 , "x": 1}], "deep": {}, "flag": false, "none": null})");
+  EXPECT_EQ(*reader.redact(R"({"user": "a", "user": "b"})", places), R"({"user": "", "user": ""})") << "every one of a repeated key";
+  EXPECT_EQ(*reader.redact(R"({"us\u0065r": "a"})", places), R"({"us\u0065r": ""})") << "however it is written";
+  EXPECT_EQ(*reader.redact("[1, 2]", places), "[1, 2]");
+}
+
+TEST(JsonPointer, RedactsNothingThatIsNotJson) {
+  JsonPointerReader reader;
+  for (const char* text :
+       {"", " ", "{", R"({"user": )", R"({"user": "a")", R"({"user": "a"} 7)", "user=a", "\x08\x01", R"({"a": [1, 2}, "user": "b"})"})
+    EXPECT_FALSE(reader.redact(text, {"/user"})) << text;
+}
+
 }  // namespace
 }  // namespace serin::protocol

@@ -1,0 +1,153 @@
+#include "router/recording/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "router/config/sealed_file.h"
+#include "runtime/base/log.h"
+
+namespace serin::router {
+namespace {
+
+constexpr std::chrono::seconds kBetweenSaves{60};
+
+std::string purpose_of(const std::string& service) { return "recorded requests of " + service; }
+
+}  // namespace
+
+Recorder::Recorder(std::string service, const RecordingConfig& config) : service_(std::move(service)), config_(config) {
+  if (config_.file.empty()) return;
+  load();
+  writer_ = std::thread([this] { run(); });
+}
+
+Recorder::~Recorder() {
+  if (!writer_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  ended_.notify_all();
+  writer_.join();
+  if (const Status saved = save(); !saved) log::error("service '{}': recording: {}", service_, saved.error().message);
+}
+
+void Recorder::show(metrics::Registry& registry) {
+  const std::lock_guard lock(mutex_);
+  count_ = registry.gauge("serin_route_recorded_requests", "Requests that are kept to be sent to a canary.", {{"service", service_}});
+  size_ =
+      registry.gauge("serin_route_recorded_bytes", "Memory of the requests that are kept to be sent to a canary.", {{"service", service_}});
+  trim(Clock::now());
+}
+
+void Recorder::load() {
+  const auto records = read_sealed(config_.file, config_.key, purpose_of(service_));
+  if (!records && records.error().code == Code::kNotFound) return;
+  Status read = records ? Status() : Status(records.error());
+  for (size_t i = 0; records && read && i < records->size(); ++i) {
+    auto request = decode_request((*records)[i]);
+    if (!request) {
+      read = request.error();
+      break;
+    }
+    requests_.push_back(std::make_shared<const RecordedRequest>(*std::move(request)));
+    bytes_ += requests_.back()->bytes();
+  }
+  if (read) return trim(Clock::now());
+  requests_.clear();
+  bytes_ = 0;
+  may_write_ = false;
+  log::error("service '{}': recording: {}; it is left as it is, and requests are kept in memory only", service_, read.error().message);
+}
+
+/// With mutex_ held, or before there are other threads.
+void Recorder::trim(Clock::time_point now) {
+  while (!requests_.empty() &&
+         (requests_.size() > config_.requests || bytes_ > config_.bytes || requests_.front()->at + config_.keep < now)) {
+    bytes_ -= requests_.front()->bytes();
+    requests_.pop_front();
+  }
+  if (!count_) return;
+  count_->set(static_cast<double>(requests_.size()));
+  size_->set(static_cast<double>(bytes_));
+}
+
+void Recorder::add(RecordedRequest request) {
+  const Clock::time_point now = request.at;
+  auto kept = std::make_shared<const RecordedRequest>(std::move(request));
+  if (kept->bytes() > config_.bytes) return;
+  const std::lock_guard lock(mutex_);
+  if (!wants(now)) return;  // another thread was first
+  bytes_ += kept->bytes();
+  requests_.push_back(std::move(kept));
+  const bool full = requests_.size() >= config_.requests || bytes_ > config_.bytes;
+  trim(now);
+  changed_ = true;
+  const auto every =
+      std::chrono::duration_cast<Clock::duration>(config_.keep) / static_cast<int64_t>(std::max<size_t>(requests_.size(), 1));
+  next_ = full ? (now + every).time_since_epoch().count() : 0;
+}
+
+Recording Recorder::latest(size_t most, Clock::time_point now) const {
+  const std::lock_guard lock(mutex_);
+  Recording newest;
+  for (auto each = requests_.rbegin(); each != requests_.rend() && newest.size() < most; ++each)
+    if ((*each)->at + config_.keep >= now) newest.push_back(*each);
+  return newest;
+}
+
+Status Recorder::save() {
+  std::vector<std::shared_ptr<const RecordedRequest>> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    trim(Clock::now());
+    if (config_.file.empty() || !may_write_ || !std::exchange(changed_, false)) return {};
+    kept.assign(requests_.begin(), requests_.end());
+  }
+  std::vector<std::string> records;
+  for (const auto& request : kept) records.push_back(encode(*request));
+  Status written = write_sealed(config_.file, config_.key, purpose_of(service_), records);
+  const std::lock_guard lock(mutex_);
+  changed_ = changed_ || !written;
+  return written;
+}
+
+void Recorder::retire(Recorder& successor) {
+  if (const Status saved = save(); !saved) log::error("service '{}': recording: {}", service_, saved.error().message);
+  const std::lock_guard lock(mutex_);
+  may_write_ = false;
+  next_ = std::numeric_limits<Clock::rep>::max();
+  const std::lock_guard its_lock(successor.mutex_);
+  successor.requests_ = requests_;
+  successor.bytes_ = bytes_;
+  successor.changed_ = true;
+  successor.trim(Clock::now());
+}
+
+std::shared_ptr<Recorder> Recorders::get(const std::string& service, const RecordingConfig& config, metrics::Registry& registry) {
+  std::shared_ptr<Recorder>& recorder = recorders_[service];
+  if (!recorder || !(recorder->config() == config)) {
+    auto next = std::make_shared<Recorder>(service, config);
+    if (recorder) recorder->retire(*next);
+    recorder = std::move(next);
+  }
+  recorder->show(registry);
+  return recorder;
+}
+
+void Recorder::run() {
+  std::string trouble;
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, kBetweenSaves, [this] { return ending_; })) {
+    lock.unlock();
+    const Status saved = save();
+    const std::string said = saved ? "" : saved.error().message;
+    if (!said.empty() && said != trouble) log::error("service '{}': recording: {}", service_, said);
+    trouble = said;
+    lock.lock();
+  }
+}
+
+}  // namespace serin::router

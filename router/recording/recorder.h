@@ -1,0 +1,78 @@
+// recorder.h: Keeps some of a service's requests, so that a canary can answer them before it gets any traffic (proxy/replayer.h).
+//
+// It holds the newest requests up to a number and a size. The first ones are all taken. Once it is full, requests are taken evenly over the time that
+// they are kept, so that a busy service records a day and not a second.
+//
+//   Recorder recorder("digits", config, registry);
+//   if (recorder.wants(now)) recorder.add(request);          // any thread
+//   for (const auto& request : recorder.latest(500)) ...     // newest first
+//
+// With a file, the requests are written there every minute and at the end, encrypted (sealed_file.h), and read at the start.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "router/config/config.h"
+#include "router/recording/recorded_request.h"
+#include "runtime/base/metrics.h"
+#include "runtime/base/result.h"
+
+namespace serin::router {
+
+class Recorder {
+ public:
+  using Clock = std::chrono::system_clock;
+
+  /// A file that cannot be read is reported in the log, and is kept: nothing is written over it.
+  Recorder(std::string service, const RecordingConfig& config);
+  ~Recorder();
+  /// Its metrics are part of this registry from now on.
+  void show(metrics::Registry& registry);
+
+  const RecordingConfig& config() const { return config_; }
+  /// Cheap: most requests are not wanted.
+  bool wants(Clock::time_point now) const { return now.time_since_epoch().count() >= next_.load(std::memory_order_relaxed); }
+  void add(RecordedRequest request);
+  /// Newest first; those that are too old are left out.
+  Recording latest(size_t most, Clock::time_point now) const;
+  /// Writes the file now; nothing where there is none.
+  Status save();
+  /// Saves for the last time: another recorder has its file, and its requests.
+  void retire(Recorder& successor);
+
+ private:
+  void load();
+  void trim(Clock::time_point now);
+  void run();
+
+  const std::string service_;
+  const RecordingConfig config_;
+  std::atomic<Clock::rep> next_{0};  // from then on a request is wanted
+
+  mutable std::mutex mutex_;  // a condition variable waits on it
+  std::shared_ptr<metrics::Gauge> count_, size_;
+  std::condition_variable ended_;
+  std::deque<std::shared_ptr<const RecordedRequest>> requests_;  // oldest first
+  size_t bytes_ = 0;
+  bool changed_ = false, ending_ = false, may_write_ = true;
+  std::thread writer_;
+};
+
+/// The recorders of all services. They outlive a generation: a reload of router.yaml loses no request.
+class Recorders {
+ public:
+  /// The recorder of a service. With other settings than before it is a new one, which keeps the requests.
+  std::shared_ptr<Recorder> get(const std::string& service, const RecordingConfig& config, metrics::Registry& registry);
+
+ private:
+  std::map<std::string, std::shared_ptr<Recorder>> recorders_;
+};
+
+}  // namespace serin::router
