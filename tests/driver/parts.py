@@ -26,8 +26,8 @@ OUTSIDE = [  # of tests/e2e: what asks the program `serin`
     "test_model_config.py", "test_models_on_disk.py", "test_large_messages.py", "test_many_rows.py",
 ]
 SHARED = [  # what several of its threads have to do with
-    "test_generate.py", "test_judging.py", "test_large_*.py", "test_many_rows.py", "test_reload.py", "test_repository_control.py", "test_route.py",
-    "test_scheduling.py", "test_serve_grpc.py", "test_shared_memory.py", "test_tfserving_grpc.py", "test_waiting.py",
+    "test_generate.py", "test_judging.py", "test_large_*.py", "test_many_rows.py", "test_reload.py", "test_replay.py", "test_repository_control.py",
+    "test_route.py", "test_scheduling.py", "test_serve_grpc.py", "test_shared_memory.py", "test_slices.py", "test_tfserving_grpc.py", "test_waiting.py",
 ]
 SANITIZED_FILES = {"front": OUTSIDE, "asan": OUTSIDE, "tsan": SHARED}
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}

@@ -115,7 +115,7 @@ def test_a_canary_that_is_well_for_every_class_stays_and_its_classes_are_shown(v
 
 def test_a_rehearsal_of_slices_only_reports(versions):
     router, _, canary = versions
-    begin(router, [BY[0][0]], dryRun=["slices"])
+    begin(router, [BY[0][0]], dryRun=["slices", "latency"])
     canary.faults = Faults(delay=0.1, only=("x-country", "de"))
     with Countries(router.url):
         trips = wait_until(lambda: [trip for trip in router.rollout()["dry_run"] if trip["guard"] == "slice:country=de:latency"], 60, "rehearsed")
