@@ -1,8 +1,8 @@
 // chain.h: The program of a Pointwise in the form that a kernel runs.
 //
-// chain.cu interprets it. It is a parameter of the kernel, so every thread takes the same branches, and a step is decoded once for a group
-// of elements. In a kernel that is compiled for one program (chain_text.h) it is a constant: nothing is decoded, and values kept for later
-// steps stay in registers.
+// chain_interpreted.cu interprets it. It is a parameter of the kernel, so every thread takes the same branches, and a step is decoded once
+// for a group of elements. In a kernel that is compiled for one program (chain_compiled.h) it is a constant: nothing is decoded, and values
+// kept for later steps stay in registers.
 //
 // A thread takes eight adjacent elements at a time through each step, in f32 between steps whatever the types in memory. The step that
 // reads an input loads it.

@@ -2,7 +2,7 @@
 //
 // Where all operands lie as the result does (or are one number) a thread takes 16 bytes of the widest type at a time: these kernels move memory and do
 // little else. Any other shape goes through Space. The function is a parameter of the kernel, not of its type: the branch is the same for every thread
-// of a launch and costs nothing beside the memory; only Pow and the error functions are heavier than that. Chains of them are one kernel (chain.cu).
+// of a launch and costs nothing beside the memory; only Pow and the error functions are heavier than that. Chains of them are one kernel (chain_interpreted.cu).
 
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/moved.h"

@@ -20,7 +20,7 @@ Prepared prepare_select(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_prelu(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_cast(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_strided_copy(const OpDesc&, PrepareContext&, std::string& why);
-// chain.cu
+// chain_interpreted.cu
 Prepared prepare_chain(const OpDesc&, PrepareContext&, std::string& why);
 // norm.cu
 Prepared prepare_softmax(const OpDesc&, PrepareContext&, std::string& why);

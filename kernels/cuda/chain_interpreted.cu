@@ -1,7 +1,6 @@
-// chain.cu: Pointwise where no kernel is compiled for it at run time (chain_kernels.cu): the program is interpreted.
+// chain_interpreted.cu: Pointwise where no kernel is compiled for it at run time (chain_kernels.cu): the program is interpreted.
 
 #include "kernels/cuda/chain.h"
-
 #include "kernels/cuda/chain_kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/rows.h"
