@@ -4,16 +4,15 @@
 
 #include <fmt/format.h>
 
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/operators.h"
 
 namespace serin::formats::onnx {
 namespace {
 
-using Captures = std::vector<GraphImport::Capture>;
+using Captures = std::vector<Capture>;
 
 std::shared_ptr<const graph::Graph> import_body(NodeImport& node, std::string_view key, const GraphProto& proto, const Captures& captures) {
-  auto body = GraphImport(node.graph().model(), &node.graph()).run(proto, captures);
+  auto body = node.scope().body(proto, captures);
   if (body) return std::make_shared<const graph::Graph>(std::move(*body));
   const Error error = body.error().in(key);
   node.fail(error.code, error.message);
@@ -27,12 +26,12 @@ void append(std::vector<graph::ValueId>& operands, const Captures& captures) {
 /// A node with one body: `operands`, then what the body captures.
 void emit_with_body(NodeImport& node, graph::Op op, const GraphProto& proto, std::vector<graph::ValueId> operands,
                     graph::Attributes attributes) {
-  const Captures captures = node.graph().captures({&proto});
+  const Captures captures = node.scope().captures({&proto});
   auto body = import_body(node, "body", proto, captures);
   if (!body) return;
   append(operands, captures);
   const graph::NodeId id = node.emit(op, std::move(operands), std::move(attributes));
-  node.graph().graph().node(id).bodies = {std::move(body)};
+  node.graph().node(id).bodies = {std::move(body)};
 }
 
 }  // namespace
@@ -46,7 +45,7 @@ void import_if(NodeImport& node, graph::Op op) {
     if (proto->outputs.size() != node.output_count())
       return node.corrupt(fmt::format("a branch returns {} values, the node has {} outputs", proto->outputs.size(), node.output_count()));
   }
-  const Captures captures = node.graph().captures({then_proto, else_proto});
+  const Captures captures = node.scope().captures({then_proto, else_proto});
   auto then_body = import_body(node, "then_branch", *then_proto, captures);
   auto else_body = import_body(node, "else_branch", *else_proto, captures);
   if (!then_body || !else_body) return;
@@ -54,7 +53,7 @@ void import_if(NodeImport& node, graph::Op op) {
   std::vector<graph::ValueId> operands = {node.input(0)};
   append(operands, captures);
   const graph::NodeId id = node.emit(op, std::move(operands));
-  node.graph().graph().node(id).bodies = {std::move(then_body), std::move(else_body)};
+  node.graph().node(id).bodies = {std::move(then_body), std::move(else_body)};
 }
 
 void import_loop(NodeImport& node, graph::Op op) {

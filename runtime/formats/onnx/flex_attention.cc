@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/operators.h"
 #include "runtime/formats/onnx/tensor.h"
 
@@ -22,7 +21,7 @@ class FlexAttention {
   explicit FlexAttention(NodeImport& node) : node_(node), q_(node.input(0)), k_(node.input(1)), v_(node.input(2)) {}
 
   void import() {
-    const DType declared = node_.graph().graph().value(q_).type.dtype;
+    const DType declared = node_.graph().value(q_).type.dtype;
     const auto wanted = node_.has("softmax_precision") ? dtype_from(node_.integer("softmax_precision", 1))
                                                        : Result<DType>(declared == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32);
     if (!wanted) return node_.fail(wanted.error().code, "softmax_precision: " + wanted.error().message);
@@ -50,7 +49,7 @@ class FlexAttention {
     return node_.step(op, name, std::move(inputs), std::move(attributes));
   }
 
-  ValueId number(int64_t value) { return node_.graph().graph().add_constant("number", graph::make_constant(std::span(&value, 1))); }
+  ValueId number(int64_t value) { return node_.graph().add_constant("number", graph::make_constant(std::span(&value, 1))); }
 
   /// Dimensions [begin, end) of x.
   ValueId part(ValueId x, int64_t begin, int64_t end) {
@@ -68,7 +67,7 @@ class FlexAttention {
   ValueId scale(const std::string& precision) {
     if (node_.has("scale")) {
       const double value = node_.number("scale", 1);
-      const ValueId constant = node_.graph().graph().add_constant("scale", graph::make_scalar(DType::kFloat32, value));
+      const ValueId constant = node_.graph().add_constant("scale", graph::make_scalar(DType::kFloat32, value));
       return step(Op::kCast, "scale", {constant}, {{"to", precision}});
     }
     const ValueId size = step(Op::kCast, "head_size", {part(q_, 3, 4)}, {{"to", precision}});
@@ -80,7 +79,7 @@ class FlexAttention {
     if (!node_.has(key)) return x;
     const GraphProto* const body = node_.body(key);
     if (!body) return x;
-    auto results = node_.graph().inlined(*body, {x}, fmt::format("{}/{}", node_.name(), key));
+    auto results = node_.scope().inlined(*body, {x}, fmt::format("{}/{}", node_.name(), key));
     if (results && results->size() == 1) return results->front();
     const Error error = results ? Error{Code::kCorrupt, "must return one value"} : results.error();
     node_.fail(error.code, fmt::format("{}: {}", key, error.message));

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "runtime/formats/onnx/graph_import.h"
+#include "runtime/formats/onnx/names.h"
 #include "runtime/formats/onnx/operators.h"
 
 namespace serin::formats::onnx {

@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "runtime/formats/onnx/graph_import.h"
+#include "runtime/formats/onnx/names.h"
 #include "runtime/formats/onnx/operators.h"
 
 namespace serin::formats::onnx {
@@ -21,7 +21,7 @@ using graph::ValueId;
 
 class Differentiation {
  public:
-  Differentiation(NodeImport& node, std::vector<ValueId> xs) : node_(node), graph_(node.graph().graph()), xs_(std::move(xs)) {}
+  Differentiation(NodeImport& node, std::vector<ValueId> xs) : node_(node), graph_(node.graph()), xs_(std::move(xs)) {}
 
   /// Gradients of `y` by value; the xs that y does not depend on are absent.
   std::map<ValueId, ValueId> run(ValueId y) {
@@ -100,12 +100,12 @@ class Differentiation {
 /// The values of `xs`, all of one declared shape, which are the node's operands, too: it is evaluated where the model itself is.
 std::vector<ValueId> differentiated_values(NodeImport& node) {
   std::vector<ValueId> values;
-  for (const std::string& name : node.texts("xs").value_or(std::vector<std::string>{})) values.push_back(node.graph().find(name));
+  for (const std::string& name : node.texts("xs").value_or(std::vector<std::string>{})) values.push_back(node.scope().find(name));
   if (values.empty() || values.size() != node.output_count()) {
     node.corrupt(fmt::format("has {} xs and {} outputs", values.size(), node.output_count()));
     return {};
   }
-  const graph::Graph& graph = node.graph().graph();
+  const graph::Graph& graph = node.graph();
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] == graph::kNone || node.input(i) != values[i]) {
       node.unsupported("its inputs are not its xs");
@@ -124,17 +124,17 @@ std::vector<ValueId> differentiated_values(NodeImport& node) {
 void import_gradient(NodeImport& node, Op op) {
   node.ignore("zs");  // held constant, as everything beside the xs
   const std::vector<ValueId> xs = differentiated_values(node);
-  const ValueId y = node.graph().find(node.text("y", ""));
+  const ValueId y = node.scope().find(node.text("y", ""));
   if (xs.empty()) return;
   if (y == graph::kNone) return node.corrupt("attribute 'y' names no value");
-  graph::Graph& graph = node.graph().graph();
+  graph::Graph& graph = node.graph();
   const auto gradients = Differentiation(node, xs).run(y);
   for (size_t i = 0; i < xs.size(); ++i) {
     if (!node.wants_output(i)) continue;
     const auto found = gradients.find(xs[i]);
     const ValueId gradient = found != gradients.end() ? found->second : node.step(Op::kSub, fmt::format("zero_{}", i), {xs[i], xs[i]});
     const graph::NodeId id = graph.add_node(op, fmt::format("{}:{}", node.name(), i), {gradient});
-    node.graph().define(node.proto().outputs[i], graph.output(id));
+    node.scope().define(node.proto().outputs[i], graph.output(id));
   }
 }
 

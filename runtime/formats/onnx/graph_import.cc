@@ -11,14 +11,14 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "runtime/formats/onnx/names.h"
+#include "runtime/formats/onnx/node_import.h"
 #include "runtime/formats/onnx/node_order.h"
 #include "runtime/formats/onnx/old_opsets.h"
 #include "runtime/formats/onnx/operators.h"
 
 namespace serin::formats::onnx {
 namespace {
-
-constexpr size_t kLongestName = 120;
 
 bool is_default_domain(std::string_view domain) { return without_alias(domain).empty(); }
 
@@ -35,16 +35,6 @@ std::string symbol_from(std::string_view param) {
 }
 
 }  // namespace
-
-std::string printable(std::string_view name) {
-  std::string text;
-  for (const char c : name.substr(0, kLongestName)) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return text.append(name.size() > kLongestName ? "..." : "");
-}
-
-std::string quote(std::string_view name) { return "'" + printable(name) + "'"; }
-
-std::string_view without_alias(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
 
 Result<Nested> Nested::enter(ModelImport& model) {
   if (model.nesting < model.nesting_limit) return Nested(model);
@@ -64,6 +54,10 @@ Result<graph::Graph> GraphImport::run(const GraphProto& proto, const std::vector
   SERIN_CHECK(add_nodes(proto.nodes));
   SERIN_CHECK(set_outputs(proto));
   return std::move(own_graph_);
+}
+
+Result<graph::Graph> GraphImport::body(const GraphProto& proto, const std::vector<Capture>& captures) {
+  return GraphImport(model_, this).run(proto, captures);
 }
 
 Result<std::vector<graph::ValueId>> GraphImport::inlined(const GraphProto& body, const std::vector<graph::ValueId>& inputs,
@@ -91,7 +85,7 @@ Status GraphImport::add_nodes(const std::vector<NodeProto>& nodes) {
   return {};
 }
 
-std::vector<GraphImport::Capture> GraphImport::captures(const std::vector<const GraphProto*>& bodies) {
+std::vector<Capture> GraphImport::captures(const std::vector<const GraphProto*>& bodies) {
   std::vector<Capture> captures;
   for (const std::string_view name : free_names(bodies)) {
     const graph::ValueId outside = find(name);

@@ -12,19 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/formats/onnx/node_import.h"
-#include "runtime/formats/onnx/onnx.h"
+#include "runtime/base/result.h"
 #include "runtime/formats/onnx/proto.h"
+#include "runtime/formats/onnx/replaceable_inputs.h"
+#include "runtime/formats/onnx/scope.h"
 #include "runtime/formats/onnx/tensor.h"
 #include "runtime/graph/graph.h"
 
 namespace serin::formats::onnx {
-
-/// Versions of the operator sets that a graph or a function uses.
-struct Opsets {
-  int64_t standard = 0;                             ///< version of the default domain
-  std::map<std::string_view, int64_t> others = {};  ///< versions by domain
-};
 
 /// Domain, name and overload of a function.
 using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
@@ -68,43 +63,23 @@ struct FunctionCall {
   Opsets opsets;
 };
 
-/// Makes a name readable: cut if very long, control characters shown as '?'.
-std::string printable(std::string_view name);
-std::string quote(std::string_view name);  ///< the same in quotes
-
-/// Returns "" for "ai.onnx", another name of the default domain.
-std::string_view without_alias(std::string_view domain);
-
-class GraphImport {
+class GraphImport final : public Scope {
  public:
   GraphImport(ModelImport& model, GraphImport* outer = nullptr)
       : model_(model), outer_(outer), call_(outer ? outer->call_ : nullptr), prefix_(outer ? outer->prefix_ : ""), graph_(own_graph_) {}
 
-  /// A value that a body reads from outside becomes an input of it.
-  struct Capture {
-    std::string_view name;
-    graph::ValueId outside;
-  };
-
   /// For bodies, the inputs are those of `proto`, then the captures.
   Result<graph::Graph> run(const GraphProto& proto, const std::vector<Capture>& captures = {});
 
-  /// Returns the values that the bodies read from here, in the order of first use. Constants are not among them: they are copied into the
-  /// bodies.
-  std::vector<Capture> captures(const std::vector<const GraphProto*>& bodies);
-
-  /// Inserts the nodes of `body` into this graph, with `inputs` as its inputs; returns the values of its outputs.
-  Result<std::vector<graph::ValueId>> inlined(const GraphProto& body, const std::vector<graph::ValueId>& inputs, const std::string& name);
-
-  /// Versions of the operator sets in this scope.
-  const Opsets& opsets() const { return call_ ? call_->opsets : model_.opsets; }
-
-  /// The value of that name; a constant of an outer graph is shared with this one. kNone if there is none.
-  graph::ValueId find(std::string_view name);
-  void define(std::string_view name, graph::ValueId value);
-
-  graph::Graph& graph() { return graph_; }
-  ModelImport& model() { return model_; }
+  const Opsets& opsets() const override { return call_ ? call_->opsets : model_.opsets; }
+  graph::Graph& graph() override { return graph_; }
+  TensorReader& tensors() override { return model_.tensors; }
+  graph::ValueId find(std::string_view name) override;
+  void define(std::string_view name, graph::ValueId value) override;
+  std::vector<Capture> captures(const std::vector<const GraphProto*>& bodies) override;
+  Result<graph::Graph> body(const GraphProto& proto, const std::vector<Capture>& captures) override;
+  Result<std::vector<graph::ValueId>> inlined(const GraphProto& body, const std::vector<graph::ValueId>& inputs,
+                                              const std::string& name) override;
 
  private:
   /// A separate scope in the graph of its caller (function_import.cc).

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/microsoft.h"
 
 namespace serin::formats::onnx {
@@ -62,7 +61,7 @@ std::vector<ValueId> attend(NodeImport& node, const Operands& o) {
   if (const double scale = node.number("scale", 0); scale != 0) attributes.emplace("scale", scale);
   std::vector<ValueId> operands = {o.q, o.k, o.v, added_to_scores(node, o), o.past_key, o.past_value};
   while (operands.back() == kNone) operands.pop_back();
-  graph::Graph& graph = node.graph().graph();
+  graph::Graph& graph = node.graph();
   return graph.node(graph.add_node(Op::kAttention, node.name(), std::move(operands), std::move(attributes), 3)).outputs;
 }
 

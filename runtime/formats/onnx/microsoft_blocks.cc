@@ -10,7 +10,6 @@
 #include <array>
 
 #include "kernels/float16.h"
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/operators.h"
 
 namespace serin::formats::onnx {

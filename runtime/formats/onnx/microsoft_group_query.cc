@@ -8,7 +8,6 @@
 
 #include <limits>
 
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/microsoft.h"
 
 namespace serin::formats::onnx {

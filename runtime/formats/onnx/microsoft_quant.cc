@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/operators.h"
 #include "runtime/formats/onnx/quant.h"
 
@@ -27,7 +26,7 @@ bool has_all(NodeImport& node, std::initializer_list<size_t> operands) {
   return !node.error();
 }
 
-DType dtype_of_value(NodeImport& node, ValueId id) { return id == kNone ? DType::kUndefined : node.graph().graph().value(id).type.dtype; }
+DType dtype_of_value(NodeImport& node, ValueId id) { return id == kNone ? DType::kUndefined : node.graph().value(id).type.dtype; }
 
 /// Operand i is quantised with the scale and zero point that follow it.
 ValueId dequantised(NodeImport& node, size_t i, std::string_view step, int64_t axis = 1) {

@@ -1,6 +1,5 @@
 // microsoft_steps.cc: small steps that the importers of com.microsoft's operators share.
 
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/microsoft.h"
 
 #include <fmt/format.h>
@@ -19,7 +18,7 @@ ValueId index_step(NodeImport& node, std::string_view name, int64_t value) {
 }
 
 ValueId number_like(NodeImport& node, std::string_view name, double value, ValueId like) {
-  const graph::Value& model = node.graph().graph().value(like);
+  const graph::Value& model = node.graph().value(like);
   const DType known = model.constant ? model.constant->dtype : model.type.dtype;
   const bool plain = known == DType::kFloat32 || known == DType::kFloat64;
   const ValueId number = node.step_constant(name, graph::make_scalar(plain ? known : DType::kFloat32, value));
@@ -28,7 +27,7 @@ ValueId number_like(NodeImport& node, std::string_view name, double value, Value
 }
 
 std::vector<ValueId> split_step(NodeImport& node, std::string_view name, ValueId x, int64_t axis, size_t parts, const Integers& sizes) {
-  graph::Graph& graph = node.graph().graph();
+  graph::Graph& graph = node.graph();
   graph::Attributes attributes{{"axis", axis}};
   if (!sizes.empty()) attributes.emplace("split", sizes);
   const graph::NodeId id = graph.add_node(Op::kSplit, fmt::format("{}/{}", node.name(), name), {x}, std::move(attributes), parts);
@@ -45,7 +44,7 @@ ValueId dim_step(NodeImport& node, std::string_view name, ValueId x, int64_t axi
 }
 
 void define_output(NodeImport& node, size_t i, ValueId value) {
-  if (node.wants_output(i)) node.graph().define(node.proto().outputs[i], value);
+  if (node.wants_output(i)) node.scope().define(node.proto().outputs[i], value);
 }
 
 ValueId add_step(NodeImport& node, std::string_view name, ValueId a, ValueId b) {

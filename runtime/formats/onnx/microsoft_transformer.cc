@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 
-#include "runtime/formats/onnx/graph_import.h"
 #include "runtime/formats/onnx/microsoft.h"
 
 namespace serin::formats::onnx {
@@ -161,7 +160,7 @@ void import_group_norm_nhwc(NodeImport& node, Op op) {
 
 /// Values in the order in which they first occur; ONNX's operator has one output more.
 void import_microsoft_unique(NodeImport& node, Op op) {
-  graph::Graph& graph = node.graph().graph();
+  graph::Graph& graph = node.graph();
   const graph::NodeId id = graph.add_node(op, node.name(), {node.input(0)}, {{"sorted", int64_t{0}}}, 4);
   define_output(node, 0, graph.output(id, 0));
   define_output(node, 1, graph.output(id, 2));

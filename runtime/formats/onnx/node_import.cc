@@ -9,7 +9,7 @@
 #include <ranges>
 #include <utility>
 
-#include "runtime/formats/onnx/graph_import.h"
+#include "runtime/formats/onnx/names.h"
 
 namespace serin::formats::onnx {
 namespace {
@@ -23,9 +23,9 @@ std::string_view type_name(AttributeProto::Type type) {
 
 }  // namespace
 
-NodeImport::NodeImport(GraphImport& graph, const NodeProto& proto, std::string name, std::string_view copied)
-    : graph_(graph), proto_(proto), copied_(copied), name_(std::move(name)) {
-  for (const std::string_view input : proto.inputs) inputs_.push_back(input.empty() ? graph::kNone : graph.find(input));
+NodeImport::NodeImport(Scope& scope, const NodeProto& proto, std::string name, std::string_view copied)
+    : scope_(scope), proto_(proto), copied_(copied), name_(std::move(name)) {
+  for (const std::string_view input : proto.inputs) inputs_.push_back(input.empty() ? graph::kNone : scope.find(input));
   while (!inputs_.empty() && inputs_.back() == graph::kNone) inputs_.pop_back();  // trailing absent operands say nothing
 }
 
@@ -35,25 +35,25 @@ void NodeImport::set_input(size_t i, graph::ValueId value) {
   while (!inputs_.empty() && inputs_.back() == graph::kNone) inputs_.pop_back();
 }
 
-int64_t NodeImport::opset() const { return graph_.opsets().standard; }
+int64_t NodeImport::opset() const { return scope_.opsets().standard; }
 
 int64_t NodeImport::domain_version() const {
   if (without_alias(proto_.domain).empty()) return opset();
-  const auto found = graph_.opsets().others.find(proto_.domain);
-  return found == graph_.opsets().others.end() ? 1 : found->second;
+  const auto found = scope_.opsets().others.find(proto_.domain);
+  return found == scope_.opsets().others.end() ? 1 : found->second;
 }
 
-graph::ConstantPtr NodeImport::constant(size_t i) const { return graph_.graph().constant(input(i)); }
+graph::ConstantPtr NodeImport::constant(size_t i) const { return scope_.graph().constant(input(i)); }
 
 std::optional<size_t> NodeImport::rank(size_t i) const {
   if (input(i) == graph::kNone) return std::nullopt;
-  const graph::Type& type = graph_.graph().value(input(i)).type;
+  const graph::Type& type = scope_.graph().value(input(i)).type;
   return type.shape ? std::optional<size_t>(type.shape->size()) : std::nullopt;
 }
 
 std::optional<size_t> NodeImport::inferred_rank(size_t i) {
   if (input(i) == graph::kNone || rank(i)) return rank(i);
-  if (!graph::infer_shapes(graph_.graph())) return std::nullopt;  // what is wrong is said once the graph is whole
+  if (!graph::infer_shapes(scope_.graph())) return std::nullopt;  // what is wrong is said once the graph is whole
   return rank(i);
 }
 
@@ -136,12 +136,12 @@ graph::Attributes NodeImport::copied_attributes() {
 
 graph::ConstantPtr NodeImport::tensor(std::string_view key) {
   const AttributeProto* const found = find(key, AttributeProto::Type::kTensor);
-  return found ? constant_or_fail(key, graph_.model().tensors.read_shared(*found->t)) : nullptr;
+  return found ? constant_or_fail(key, scope_.tensors().read_shared(*found->t)) : nullptr;
 }
 
 graph::ConstantPtr NodeImport::sparse_tensor(std::string_view key) {
   const AttributeProto* const found = find(key, AttributeProto::Type::kSparseTensor);
-  return found ? constant_or_fail(key, graph_.model().tensors.read(*found->sparse)) : nullptr;
+  return found ? constant_or_fail(key, scope_.tensors().read(*found->sparse)) : nullptr;
 }
 
 graph::ConstantPtr NodeImport::constant_or_fail(std::string_view key, const Result<graph::ConstantPtr>& constant) {
@@ -158,28 +158,28 @@ const GraphProto* NodeImport::body(std::string_view key) {
 }
 
 graph::NodeId NodeImport::emit(graph::Op op, std::vector<graph::ValueId> inputs, graph::Attributes attributes) {
-  graph::Graph& graph = graph_.graph();
+  graph::Graph& graph = scope_.graph();
   while (!inputs.empty() && inputs.back() == graph::kNone) inputs.pop_back();
   const int declared = graph::schema(op).outputs;  // an optional output that the canonical operator does not have was refused before
   const size_t outputs = declared > 0 ? static_cast<size_t>(declared) : output_count();
   const graph::NodeId id = graph.add_node(op, name_, std::move(inputs), std::move(attributes), outputs);
   for (size_t i = 0; i < std::min(outputs, output_count()); ++i)
-    if (wants_output(i)) graph_.define(proto_.outputs[i], graph.output(id, i));
+    if (wants_output(i)) scope_.define(proto_.outputs[i], graph.output(id, i));
   return id;
 }
 
 graph::ValueId NodeImport::step(graph::Op op, std::string_view step, std::vector<graph::ValueId> inputs, graph::Attributes attributes) {
-  graph::Graph& graph = graph_.graph();
+  graph::Graph& graph = scope_.graph();
   return graph.output(graph.add_node(op, fmt::format("{}/{}", name_, step), std::move(inputs), std::move(attributes)));
 }
 
 graph::ValueId NodeImport::step_constant(std::string_view step, graph::ConstantPtr constant) {
-  return graph_.graph().add_constant(fmt::format("{}/{}", name_, step), std::move(constant));
+  return scope_.graph().add_constant(fmt::format("{}/{}", name_, step), std::move(constant));
 }
 
 void NodeImport::emit_constant(size_t i, graph::ConstantPtr constant) {
   if (!wants_output(i) || !constant) return;
-  graph_.define(proto_.outputs[i], graph_.graph().add_constant(std::string(proto_.outputs[i]), std::move(constant)));
+  scope_.define(proto_.outputs[i], scope_.graph().add_constant(std::string(proto_.outputs[i]), std::move(constant)));
 }
 
 void NodeImport::fail(Code code, std::string_view what) {

@@ -13,15 +13,14 @@
 #include <vector>
 
 #include "runtime/formats/onnx/proto.h"
+#include "runtime/formats/onnx/scope.h"
 #include "runtime/graph/graph.h"
 
 namespace serin::formats::onnx {
 
-class GraphImport;
-
 class NodeImport {
  public:
-  NodeImport(GraphImport& graph, const NodeProto& proto, std::string name, std::string_view copied = {});
+  NodeImport(Scope& scope, const NodeProto& proto, std::string name, std::string_view copied = {});
 
   /// Version of the default operator set that the model imports.
   int64_t opset() const;
@@ -74,7 +73,8 @@ class NodeImport {
   /// Returns the first attribute that was not read.
   std::optional<std::string_view> unread_attribute() const;
 
-  GraphImport& graph() { return graph_; }
+  Scope& scope() { return scope_; }
+  graph::Graph& graph() { return scope_.graph(); }
   const NodeProto& proto() const { return proto_; }
   const std::string& name() const { return name_; }
 
@@ -82,7 +82,7 @@ class NodeImport {
   const AttributeProto* find(std::string_view key, AttributeProto::Type type);
   graph::ConstantPtr constant_or_fail(std::string_view key, const Result<graph::ConstantPtr>& constant);
 
-  GraphImport& graph_;
+  Scope& scope_;
   const NodeProto& proto_;
   std::string_view copied_;
   std::string name_;

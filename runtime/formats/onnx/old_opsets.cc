@@ -12,8 +12,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "runtime/formats/onnx/graph_import.h"
-
 namespace serin::formats::onnx {
 namespace {
 
@@ -53,7 +51,7 @@ constexpr std::array<std::string_view, 11> kStretched = {"Add", "And", "Div", "E
 
 /// Operand `b` shaped so that the NumPy rule aligns its first axis with axis `axis` of operand `a`: with ones behind it.
 graph::ValueId aligned_at(NodeImport& node, graph::ValueId a, graph::ValueId b, int64_t axis) {
-  graph::Graph& graph = node.graph().graph();
+  graph::Graph& graph = node.graph();
   const auto& a_dims = graph.value(a).type.shape;
   const auto& b_dims = graph.value(b).type.shape;
   if (a_dims && b_dims) {
@@ -104,7 +102,7 @@ void list_repeats(NodeImport& node) {
   if (*axis < 0 || *axis >= static_cast<int64_t>(*rank)) return node.corrupt("axis is out of range");
   std::vector<int64_t> repeats(*rank, 1);
   repeats[static_cast<size_t>(*axis)] = *tiles;
-  node.set_input(1, node.graph().graph().add_constant("repeats", graph::make_constant(repeats)));
+  node.set_input(1, node.graph().add_constant("repeats", graph::make_constant(repeats)));
   node.set_input(2, graph::kNone);
 }
 
@@ -125,8 +123,7 @@ void modernise_operands(NodeImport& node) {
   if (two && std::ranges::find(kStretched, op) != kStretched.end()) align_second(node);
   if (two && op == "PRelu" && node.rank(1).value_or(1) == 1) node.set_input(1, aligned_at(node, node.input(0), node.input(1), 1));
   if (op == "Reshape" && node.input(1) == graph::kNone)
-    if (const auto shape = node.integers("shape"))
-      node.set_input(1, node.graph().graph().add_constant("shape", graph::make_constant(*shape)));
+    if (const auto shape = node.integers("shape")) node.set_input(1, node.graph().add_constant("shape", graph::make_constant(*shape)));
   if (op == "Tile") list_repeats(node);
   if (op == "BatchNormalization" && !node.flag("is_test", false)) node.unsupported("is_test is off; export the model for inference");
 }

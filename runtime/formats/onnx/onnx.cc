@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runtime/formats/onnx/graph_import.h"
+#include "runtime/formats/onnx/names.h"
 #include "runtime/formats/onnx/operators.h"
 #include "runtime/formats/onnx/proto.h"
 #include "runtime/formats/recognise.h"

@@ -8,17 +8,13 @@
 #pragma once
 
 #include <cstddef>
-#include <set>
 #include <string>
 
 #include "runtime/base/result.h"
+#include "runtime/formats/onnx/replaceable_inputs.h"
 #include "runtime/graph/graph.h"
 
 namespace serin::formats {
-
-/// Names of inputs for which the file stores a value that a run may replace (an initializer that is also declared as an input). The value
-/// is in Graph::standard_inputs. Other such values are constants, and are used for computation at load.
-using ReplaceableInputs = std::set<std::string, std::less<>>;
 
 struct OnnxLimits {
   size_t file_bytes = size_t{64} << 30;
