@@ -188,7 +188,18 @@ def test_layering_refuses_a_circle(sample):
     })
     result = sample.check("layering")
     assert result.returncode == 1
-    assert "runtime/net: includes go in a circle: loop > server > socket > loop" in result.stdout + result.stderr
+    assert "includes go in a circle: runtime/net/loop > runtime/net/server > runtime/net/socket > runtime/net/loop" in result.stdout
+
+
+def test_layering_takes_a_source_with_its_header(sample):
+    sample.write({
+        "kernels/cuda/a.h": "#pragma once\n",
+        "kernels/cuda/a.cu": '#include "kernels/cuda/a.h"\n#include "kernels/cuda/b.h"\n',
+        "kernels/cuda/b.h": '#pragma once\n#include "kernels/cuda/a.h"\n',
+    })
+    assert "includes go in a circle: kernels/cuda/a > kernels/cuda/b > kernels/cuda/a" in sample.check("layering").stdout
+    sample.write({"kernels/cuda/a.cu": '#include "kernels/cuda/a.h"\n'})
+    assert sample.check("layering").returncode == 0
 
 
 def test_text_accepts_an_open_end_with_an_issue(sample):
