@@ -74,7 +74,7 @@ template <class T, class Out, class F>
 Fault run_dense(const Stream& stream, F f, const T* x, Out* y, int64_t n) {
   constexpr int kCount = kPack<T, Out>;
   if (is_aligned<T, kCount>(x) && is_aligned<Out, kCount>(y))
-    return launch(stream, {blocks_for(n, kThreads * kCount), kThreads}, map_dense<kCount, T, Out, F>, f, x, y, n);
+    return launch(stream, {blocks_for(n, int64_t{kThreads} * kCount), kThreads}, map_dense<kCount, T, Out, F>, f, x, y, n);
   return launch(stream, {blocks_for(n, kThreads), kThreads}, map_dense<1, T, Out, F>, f, x, y, n);
 }
 
@@ -83,7 +83,8 @@ Fault run_dense2(const Stream& stream, F f, const T* a, int a_step, const T* b, 
   constexpr int kCount = kPack<T, Out>;
   const bool aligned = (!a_step || is_aligned<T, kCount>(a)) && (!b_step || is_aligned<T, kCount>(b)) && is_aligned<Out, kCount>(y);
   if (aligned)
-    return launch(stream, {blocks_for(n, kThreads * kCount), kThreads}, map_dense2<kCount, T, Out, F>, f, a, a_step, b, b_step, y, n);
+    return launch(stream, {blocks_for(n, int64_t{kThreads} * kCount), kThreads}, map_dense2<kCount, T, Out, F>, f, a, a_step, b, b_step, y,
+                  n);
   return launch(stream, {blocks_for(n, kThreads), kThreads}, map_dense2<1, T, Out, F>, f, a, a_step, b, b_step, y, n);
 }
 

@@ -24,7 +24,7 @@ std::string full_name(const FunctionProto& function) {
 std::optional<std::string> cycle(const FunctionCall* call, const FunctionProto& function) {
   std::string chain = full_name(function);
   for (; call; call = call->outer) {
-    chain = full_name(call->function) + " -> " + chain;
+    chain.insert(0, full_name(call->function) + " -> ");
     if (&call->function == &function) return chain;
   }
   return std::nullopt;
