@@ -262,10 +262,10 @@ def repository(tmp_path):
     return make
 
 
-def serin(*arguments, timeout=60, stdin=None, env=None):
+def serin(*arguments, timeout=60, stdin=None, env=None, cwd=None):
     """Runs a command that ends by itself."""
     return subprocess.run([SERIN, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False, input=stdin,
-                          env={**os.environ, **(env or {})})
+                          env={**os.environ, **(env or {})}, cwd=cwd)
 
 
 def infer_body(rows, name="pixels", **extra):

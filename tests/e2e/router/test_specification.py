@@ -22,13 +22,18 @@ def validate(*files):
     return serin("rollout", "validate", *files, timeout=20)
 
 
-def problems(tmp_path, document):
-    path = tmp_path / "rollout.yaml"
-    path.write_text(document if isinstance(document, str) else json.dumps(document, ensure_ascii=False))
-    done = serin("rollout", "validate", "--json", path, timeout=20)
+def problems(tmp_path, *documents):
+    """Of one document its problems; of several a list for each. They are read by one process."""
+    paths = [tmp_path / ("rollout.yaml" if len(documents) == 1 else f"{number}.yaml") for number in range(len(documents))]
+    for path, document in zip(paths, documents):
+        path.write_text(document if isinstance(document, str) else json.dumps(document, ensure_ascii=False))
+    done = serin("rollout", "validate", "--json", *(path.name for path in paths), cwd=tmp_path, timeout=60)
     said = json.loads(done.stdout)
     assert said["valid"] == (done.returncode == 0) == (not said["problems"])
-    return said["problems"]
+    by_file = {path.name: [] for path in paths}
+    for problem in said["problems"]:
+        by_file[problem["file"]].append(problem)
+    return list(by_file.values()) if len(documents) > 1 else by_file[paths[0].name]
 
 
 # --- validate -------------------------------------------------------------------------------------------------------------------------
@@ -126,27 +131,45 @@ def objects(schema, path=()):
 OBJECTS = list(objects({k: v for k, v in SCHEMA.items() if k not in ("if", "then")}))
 
 
+# Keys that others need beside them, by the path of their object.
+QUERY = {"name": "queue", "address": "http://prometheus:9090", "query": "max(queue)", "max": 1}
+BESIDE = {
+    ("canary",): {"version": "2"}, ("canary", "sticky"): {"header": "x-user"}, ("canary", "cohort"): {"header": "x-cohort", "values": ["beta"]},
+    ("steps", "[]", "shadow"): {"percent": 10}, ("steps", "[]", "promote"): {"bake": "30m"},
+    ("guard", "prometheus"): QUERY, ("guard", "prometheus", "[]"): QUERY,
+}
+STEPS_AROUND = {"shadow": ([], [100]), "pause": ([5], []), "promote": ([5], [])}  # before and after a step of that kind
+ABSENT = object()
+
+
 def document_with(path, value):
-    for part in reversed(path):
-        value = [value] if part == "[]" else {part: value}
-    if path and path[0] == "canary" and len(path) > 1:
-        value["canary"]["version"] = "2"
-    return {**BASE, **value}
+    """A document that is right but for the value at this path. ABSENT: it has no such key."""
+    beside = {**BESIDE, ("steps", "[]"): {"setWeight": 5} if path[2:3] == ("until",) else {}}
+    if path == ("canary", "sticky", "cookie"):
+        beside["canary", "sticky"] = {}  # one of both
+    for depth in range(len(path) - 1, -1, -1):
+        owner, key = path[:depth], path[depth]
+        if key == "[]":
+            before, after = STEPS_AROUND.get(path[depth + 1] if path[depth + 1 :] else "", ([], []))
+            value = [*before, value, *after]
+        else:
+            value = {**(beside.get(owner, {}) if owner else BASE), key: value}
+            if value[key] is ABSENT:
+                del value[key]
+    return value
 
 
-@pytest.mark.parametrize("path, schema", OBJECTS, ids=lambda part: ".".join(part) or "document" if isinstance(part, tuple) else "")
-def test_the_schema_names_the_keys_that_the_parser_allows(tmp_path, path, schema):
+def test_the_schema_names_the_keys_that_the_parser_allows(tmp_path):
     # A key that nobody knows makes the parser name those that it does.
-    document = document_with(path, {"zzz": 1}) if path else {**BASE, "zzz": 1}
-    if path == ("steps", "[]", "until"):
-        document["steps"][0]["setWeight"] = 5  # what else is a step with until
-    said = [problem["message"] for problem in problems(tmp_path, document) if "unknown key 'zzz'" in problem["message"]]
-    assert len(said) == 1, (path, said)
-    allowed = set(said[0].split("allowed: ")[1].split(", "))
-    if path == ("steps", "[]"):
-        assert set(schema["properties"]) <= allowed, "one kind of step of several"
-    else:
-        assert set(schema["properties"]) == allowed
+    said = problems(tmp_path, *(document_with((*path, "zzz"), 1) for path, _ in OBJECTS))
+    for (path, schema), found in zip(OBJECTS, said):
+        unknown = [problem["message"] for problem in found if "unknown key 'zzz'" in problem["message"]]
+        assert len(unknown) == 1, (path, found)
+        allowed = set(unknown[0].split("allowed: ")[1].split(", "))
+        if path == ("steps", "[]"):
+            assert set(schema["properties"]) <= allowed, "one kind of step of several"
+        else:
+            assert set(schema["properties"]) == allowed, path
 
 
 REFUSED = [
@@ -174,15 +197,17 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("lines", REFUSED, ids=json.dumps)
-def test_the_schema_and_the_parser_refuse_the_same(tmp_path, lines):
-    document = {**BASE, **lines}
-    assert not VALIDATOR.is_valid(document) and problems(tmp_path, document)
+def test_the_schema_and_the_parser_refuse_the_same(tmp_path):
+    documents = [{**BASE, **lines} for lines in REFUSED]
+    for document, said in zip(documents, problems(tmp_path, *documents)):
+        assert not VALIDATOR.is_valid(document) and said, document
 
 
 # What only a whole document shows: no schema says it.
 WHOLE = [r"weights must rise", r"must be the last step", r"comes before the first setWeight", r"must differ", r"is the canary itself",
-         r"must be at least 100ms", r"given twice", r"must be above the size before it", r"key needs canary"]
+         r"must be at least 100ms", r"given twice", r"must be above the size before it", r"key needs canary",
+         r"replay belongs to the first step"]
+BYTES = r"of 1 to 64 characters|1 to 256 characters|of 1 to 4096 characters"  # the parser counts bytes of UTF-8, JSON Schema code points
 HUGE = r"from -1e\+300 to 1e\+300"  # a validator compares an integer of 300 digits with the bound as if it had 16
 
 
@@ -193,13 +218,18 @@ def test_what_the_schema_allows_the_parser_takes(tmp_path):
         "components": {"schemas": {"Rollout": inlined({k: v for k, v in SCHEMA.items() if k not in ("$defs", "$id", "$schema")})}}}
     operation = schemathesis.openapi.from_dict(described)["/"]["post"]
 
+    documents = []
+
     @hypothesis.given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
     @hypothesis.settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(hypothesis.HealthCheck))
-    def check(case):
-        left = [p["message"] for p in problems(tmp_path, plain(case.body)) if not any(re.search(word, p["message"]) for word in [*WHOLE, HUGE])]
-        assert not left, (case.body, left)
+    def collect(case):
+        documents.append(plain(case.body))
 
-    check()
+    collect()
+    assert len(documents) >= 100
+    for document, said in zip(documents, problems(tmp_path, *documents)):
+        left = [p["message"] for p in said if not any(re.search(word, p["message"]) for word in [*WHOLE, BYTES, HUGE])]
+        assert not left, (document, left)
 
 
 def plain(value):
@@ -218,3 +248,70 @@ def inlined(schema):
     if not isinstance(schema, dict):
         return schema
     return {key: inlined(value) for key, value in (resolved(schema) if "$ref" in schema else schema).items()}
+
+
+# --- every value at every key ---------------------------------------------------------------------------------------------------------
+
+KEYS = list(dict.fromkeys((*path, key) for path, schema in OBJECTS for key in schema["properties"]))
+VALUES = [
+    True, False, {}, [], ["x"], [5], [5, 50], [{"setWeight": 5}], {"version": "1"}, {"duration": "10m"}, {"errors": "1%"}, {"latency": 0.01}, {"header": "x"},
+    0, 1, -1, 2, 5, 10, 50, 100, 101, 0.5, 0.25, 1.5, -0.5, 0.00001, 1e-12, 1e30, 12345678901, "0", "1", "5", "100", "0.5", "1e3",
+    "0%", "1%", "5 %", "12.5%", "50%", "50.1%", "99%", "99.99%", "100%", "101%", "-1%", "0.1%", "0.0001%", "0.00001%", "33.33333%",
+    "0ms", "500us", "1ms", "0.5s", "2s", "10m", "1.5h", "1d", "-5ms", "ms", "1e3ms", "999999h",
+    "", "a b", "a:b", "a,b", 'a"b', "x-user", "X-User", "ä", "x" * 64, "x" * 65, "http://p:9090", "https://p", "p:9090", "yes", "true", "soon",
+]
+
+
+def values_near(schema):
+    """Bounds of the schema and what is just within and just beyond them; its words and defaults."""
+    if isinstance(schema, list):
+        schema = dict(enumerate(schema))
+    if not isinstance(schema, dict):
+        return
+    for keyword, value in schema.items():
+        if keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
+            yield from (value, value - 1, value + 1, value * (1 - 1e-6) - 1e-12, value * (1 + 1e-6) + 1e-12)
+        elif keyword in ("minLength", "maxLength"):
+            yield from ("x" * length for length in (value - 1, value, value + 1))
+        elif keyword in ("minItems", "maxItems"):
+            for length in range(value - 1, value + 2):
+                yield from (["x"] * length, [(i + 1) / 2 for i in range(length)], [{**QUERY, "name": f"q{i}"} for i in range(length)])
+        elif keyword == "enum":
+            yield from value
+        elif keyword in ("const", "default"):
+            yield value
+        yield from values_near(value)
+
+
+# The parser takes these, and the schema warns: names that router.yaml cannot have, an address without a host, a bake of no time.
+ONLY_THE_PARSER = {
+    ("service",): r"x{129,}", ("stable",): r"x{129,}", ("stable", "version"): r"x{129,}", ("canary",): r"x{129,}", ("canary", "version"): r"x{129,}",
+    ("guard", "prometheus", "address"): "http://", ("guard", "prometheus", "[]", "address"): "http://", ("steps", "[]", "promote", "bake"): "0|0ms",
+}
+
+
+def respelled(value):
+    """The same to the parser: "5" and 5, true and "true", no time at all."""
+    if isinstance(value, list):
+        return [respelled(part) for part in value]
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return "0" if value == "0ms" else json.loads(value) if re.fullmatch(r"true|[-.e0-9]+", value) else value
+
+
+def test_the_schema_and_the_parser_agree_about_every_value_at_every_key(tmp_path):
+    values = {json.dumps(value): value for value in map(plain, [*VALUES, *values_near(SCHEMA)])}.values()
+    cases = [(path, value) for path in KEYS for value in (ABSENT, *values)]
+    assert len(KEYS) >= 80 and len(cases) > 10_000
+    documents = [document_with(path, value) for path, value in cases]
+    taken = 0
+    for (path, value), document, said in zip(cases, documents, problems(tmp_path, *documents)):
+        for words in (re.search(r"must be one of (.*), not", p["message"]) for p in said if value == "soon"):
+            assert not words or all(VALIDATOR.is_valid(document_with(path, word)) or path == ("guard", "unit") for word in words[1].split(", ")), path
+        left = [p["message"] for p in said if not any(re.search(word, p["message"]) for word in WHOLE)]
+        if VALIDATOR.is_valid(document):
+            assert not left, (document, left)
+            taken += 1
+        elif not said and not (path in ONLY_THE_PARSER and re.fullmatch(ONLY_THE_PARSER[path], str(value))):
+            assert value is not ABSENT and VALIDATOR.is_valid(document_with(path, respelled(value))), ("only the parser takes it", document)
+    assert taken > 1000

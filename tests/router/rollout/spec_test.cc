@@ -4,6 +4,10 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 namespace serin::rollout {
 namespace {
 
@@ -98,6 +102,60 @@ TEST(Spec, NeedsOnlyAServiceAndACanary) {
   EXPECT_FALSE(spec->guard.shadow_ppm);
   EXPECT_TRUE(spec->guard.judge_few);
   EXPECT_TRUE(spec->certify.taper);
+}
+
+/// Path and text of all scalars below a node.
+void scalars_below(const config::Node& node, std::map<std::string, std::string>& found) {
+  if (node.is_scalar()) found.emplace(node.path(), node.text().value());
+  for (const config::Node& item : node.items()) scalars_below(item, found);
+  for (const std::string& key : node.keys())
+    if (const auto value = node.find(key)) scalars_below(*value, found);
+}
+
+/// Defaults that the schema states, by the path of their key: "guard.latency.slack". Of a list they are those of its first entry.
+void stated_defaults(const config::Node& schema, const config::Node& types, const std::string& path,
+                     std::map<std::string, std::string>& found) {
+  if (const auto value = schema.find("default")) found.emplace(path, value->text().value());
+  if (const auto reference = schema.find("$ref")) stated_defaults(*types.find(reference->text()->substr(8)), types, path, found);
+  if (const auto entries = schema.find("items")) stated_defaults(*entries, types, path + "[0]", found);
+  if (const auto alternatives = schema.find("anyOf"))
+    for (const config::Node& alternative : alternatives->items()) stated_defaults(alternative, types, path, found);
+  if (const auto keys = schema.find("properties"))
+    for (const std::string& key : keys->keys())
+      if (const auto value = keys->find(key)) stated_defaults(*value, types, path.empty() ? key : path + "." + key, found);
+}
+
+TEST(Spec, HasTheDefaultsThatTheSchemaStates) {
+  const auto schema = config::Node::parse(spec_schema(), "rollout.schema.json");
+  ASSERT_TRUE(schema) << schema.error().message;
+  std::map<std::string, std::string> stated;
+  stated_defaults(*schema, *schema->find("$defs"), "", stated);
+  std::erase_if(stated, [](const auto& entry) { return entry.first.starts_with("guard.prometheus."); });  // again, for one without a list
+
+  // A specification is printed with every default written out.
+  const auto spec = parse_with("guard: {prometheus: {name: q, address: 'http://p', query: x, max: 1}}");
+  ASSERT_TRUE(spec) << spec.error().message;
+  const std::string printed = print_spec(*spec);
+  std::map<std::string, std::string> written;
+  for (const char* part : {"guard", "certify", "shield"})
+    scalars_below(*config::Node::parse(printed, "printed").value().find(part), written);
+  for (const char* given : {"name", "address", "query", "max"}) written.erase(std::string("guard.prometheus[0].") + given);
+  EXPECT_EQ(written.extract("guard.output.output").mapped(), "");     // the first one: no name
+  EXPECT_EQ(written.extract("certify.onTimeout").mapped(), "pause");  // its only value
+
+  const auto keys = [](const auto& map) {
+    std::vector<std::string> names;
+    for (const auto& entry : map) names.push_back(entry.first);
+    return names;
+  };
+  EXPECT_EQ(keys(stated), keys(written));
+  for (const auto& [path, value] : stated) {
+    const auto number = [](const std::string& text) { return config::parse_fraction(text); };
+    const auto time = [](const std::string& text) { return config::parse_duration(text); };
+    const std::string& ours = written[path];
+    EXPECT_TRUE(value == ours || (number(value) && number(value) == number(ours)) || (time(value) && time(value) == time(ours)))
+        << path << ": " << value << " in the schema, " << ours << " in the specification";
+  }
 }
 
 TEST(Spec, HasAWordForDisagreementAndMirroringThatAreFoundOut) {
