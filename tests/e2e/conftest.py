@@ -183,6 +183,15 @@ def serve(start):
     return begin
 
 
+@pytest.fixture(scope="module")
+def start_once(tmp_path_factory):
+    """start() of a Process that the tests of a file share: it is ended after the last of them."""
+    with contextlib.ExitStack() as stack:
+        def begin(command, *arguments, env=None):
+            return stack.enter_context(Process(tmp_path_factory.mktemp(command), command, *arguments, env=env))
+        yield begin
+
+
 @pytest.fixture
 def backend():
     """backend("2", error_rate=0.5): a fake runtime, gone after the test."""

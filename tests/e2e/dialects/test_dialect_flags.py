@@ -1,6 +1,8 @@
 """Flags of other servers that keep callers out, and that none of them is unknown: a manifest that names one of them must go on working."""
 
+import functools
 import queue
+import shutil
 import time
 
 import grpc
@@ -51,11 +53,19 @@ OF_OPENVINO = """--grpc_bind_address=0.0.0.0 --rest_bind_address=0.0.0.0 --grpc_
     --low_latency_transformation=false --max_sequence_number=500 --verbose_response=false --allowed_local_media_path=/tmp --allowed_media_domains=a"""
 
 
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """Arguments of a tritonserver with one model, digits."""
+    models = tmp_path_factory.mktemp("models")
+    (models / "digits/1").mkdir(parents=True)
+    shutil.copy(MODELS / "digits/1/model.onnx", models / "digits/1")
+    return ["serve", "--as", "tritonserver", f"--model-repository={models}", *PORTS]
+
+
 @pytest.fixture
-def triton(start, repository):
-    """triton(flag...): a ready tritonserver with one model, digits."""
-    models = repository({"digits/1": MODELS / "digits/1/model.onnx"})
-    return lambda *flags: start("serve", "--as", "tritonserver", f"--model-repository={models}", *PORTS, *flags)
+def triton(start, digits):
+    """triton(flag...): such a server, ready."""
+    return lambda *flags: start(*digits, *flags)
 
 
 @pytest.mark.parametrize("arguments, flags", [
@@ -121,10 +131,16 @@ def test_an_age_that_is_none_is_refused(argument):
 
 # --- calls that ask for a header ------------------------------------------------------------------------------------------------------
 
-@pytest.fixture
-def restricted(triton):
-    return triton("--http-restricted-api=model-repository,logging:admin-key=secret=1", "--http-restricted-api=inference:infer-key=more",
-                  "--grpc-restricted-protocol=inference,metadata,shared-memory:infer-key=more", "--grpc-restricted-protocol=health:h=p")
+@pytest.fixture(scope="module")
+def restricted(start_once, digits):
+    return start_once(*digits, "--http-restricted-api=model-repository,logging:admin-key=secret=1", "--http-restricted-api=inference:infer-key=more",
+                      "--grpc-restricted-protocol=inference,metadata,shared-memory:infer-key=more", "--grpc-restricted-protocol=health:h=p")
+
+
+@pytest.fixture(scope="module")
+def restricted_to(start_once, digits):
+    """restricted_to("health"): a server that asks for a header for the calls of one group."""
+    return functools.cache(lambda group: start_once(*digits, f"--http-restricted-api={group}:key=value"))
 
 
 @pytest.mark.parametrize("path, body, key", [
@@ -149,16 +165,16 @@ def test_other_calls_ask_for_nothing(restricted):
                                          ("statistics", "/v2/models/stats"), ("statistics", "/v2/models/digits/versions/1/stats"),
                                          ("trace", "/v2/trace/setting"),
                                          ("trace", "/v2/models/digits/trace/setting"), ("shared-memory", "/v2/cudasharedmemory/status")])
-def test_each_group_has_its_calls(triton, group, path):
-    url = triton(f"--http-restricted-api={group}:key=value").url
+def test_each_group_has_its_calls(restricted_to, group, path):
+    url = restricted_to(group).url
     assert call(url + path).status == 403 and call(url + path, headers={"KEY": "value"}).status == 200
     others = {"/v2/health/ready", "/v2/models/digits", "/v2/models/digits/config", "/v2/models/digits/stats", "/v2/logging"}
     assert sum(call(url + other).status == 200 for other in others) >= 4
 
 
 @pytest.mark.parametrize("path", ["/v2/models/digits/config//", "/v2/models/digits//config", "/v2/models/digits/versions/1/config//", "//v2/models/digits/config"])
-def test_no_path_is_read_in_two_ways(triton, path):
-    url = triton("--http-restricted-api=model-config:key=value").url
+def test_no_path_is_read_in_two_ways(restricted_to, path):
+    url = restricted_to("model-config").url
     assert call(url + "/v2/models/digits/config/").status == 403
     for headers in ({}, {"key": "value"}):
         assert call(url + path, headers=headers).status == 404

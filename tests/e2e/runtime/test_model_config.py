@@ -1,5 +1,6 @@
 """config.pbtxt as Triton's repositories have it, what becomes of it, and what clients are told of it."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -7,7 +8,7 @@ import onnx
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
-from conftest import MODELS, call, infer_body, serin, wait_until
+from conftest import MODELS, ON_FREE_PORTS, call, infer_body, serin, wait_until
 from google.protobuf import text_format
 from google.protobuf.message import Message
 from onnx import TensorProto, helper
@@ -107,17 +108,36 @@ BEYOND = {
 }
 
 
+@pytest.fixture(scope="module")
+def many(start_once, tmp_path_factory):
+    """many(texts): a runtime that serves digits once for each config.pbtxt, as a model named for its place in the list."""
+    def begin(texts):
+        models = tmp_path_factory.mktemp("models")
+        for number, text in enumerate(texts):
+            (models / f"model-{number}/1").mkdir(parents=True)
+            shutil.copy(GOOD, models / f"model-{number}/1/model.onnx")
+            (models / f"model-{number}/config.pbtxt").write_text(text)
+        return start_once("serve", "--models", models, *ON_FREE_PORTS)
+    return begin
+
+
+@pytest.fixture(scope="module")
+def with_more(many):
+    return many("max_batch_size: 8 " + text for text in BEYOND.values())
+
+
 @pytest.mark.parametrize("path", BEYOND)
-def test_what_changes_nothing_is_read_told_and_named(configured, path):
-    runtime = configured("max_batch_size: 8 " + BEYOND[path])
-    assert call(f"{runtime.url}/v2/models/digits/ready").status == 200, runtime.log
-    with triton_grpc.InferenceServerClient(f"127.0.0.1:{runtime.ports['grpc']}") as client:
-        told = client.get_model_config("digits").config
-    assert path in told.parameters["serin_ignored"].string_value and path in runtime.log
+def test_what_changes_nothing_is_read_told_and_named(with_more, path):
+    model = f"model-{list(BEYOND).index(path)}"
+    assert call(f"{with_more.url}/v2/models/{model}/ready").status == 200, with_more.log
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{with_more.ports['grpc']}") as client:
+        told = client.get_model_config(model).config
+    assert path in told.parameters["serin_ignored"].string_value
+    assert any(f"'{model}'" in line and path in line for line in with_more.log.splitlines())
     published = text_format.Parse(BEYOND[path], model_config_pb2.ModelConfig())
     for field, value in published.ListFields():
         assert includes(getattr(told, field.name), value), f"{field.name}: {told}"
-    assert call(f"{runtime.url}/v2/models/digits/config").json["max_batch_size"] == 8, "and as JSON"
+    assert call(f"{with_more.url}/v2/models/{model}/config").json["max_batch_size"] == 8, "and as JSON"
 
 
 def includes(told, said):
@@ -347,12 +367,18 @@ CONTRADICTIONS = {
 }
 
 
+@pytest.fixture(scope="module")
+def contradicted(many):
+    return many(["max_batch_size: 8", *CONTRADICTIONS])
+
+
 @pytest.mark.parametrize("text", CONTRADICTIONS)
-def test_a_contradiction_fails_the_model_and_says_which(configured, text):
-    runtime = configured(text)
-    (entry,) = call(f"{runtime.url}/v2/repository/index", "").json
+def test_a_contradiction_fails_the_model_and_says_which(contradicted, text):
+    model = f"model-{1 + list(CONTRADICTIONS).index(text)}"
+    (entry,) = (entry for entry in call(f"{contradicted.url}/v2/repository/index", "").json if entry["name"] == model)
     assert entry["state"] == "UNAVAILABLE" and CONTRADICTIONS[text] in entry["reason"], entry
-    assert str(runtime.folder) not in entry["reason"]
+    assert "/models" not in entry["reason"], "where on this machine the files are"
+    assert call(f"{contradicted.url}/v2/models/model-0/ready").status == 200, "the others are served"
 
 
 ELSEWHERE = {  # platform or backend: (a file of such a model, what to do)
@@ -368,19 +394,29 @@ ELSEWHERE = {  # platform or backend: (a file of such a model, what to do)
 }
 
 
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """What --check says of a model of each platform, with its file and without it."""
+    models = tmp_path_factory.mktemp("models")
+    for number, (text, (name, _)) in enumerate(ELSEWHERE.items()):
+        for there in (True, False):
+            file = models / f"model-{number}-{there}/1" / name
+            file.parent.mkdir(parents=True)
+            (models / f"model-{number}-{there}/config.pbtxt").write_text(text)
+            if there:
+                file.write_bytes(b"\x08\x01 whatever")
+    done = serin("serve", "--check", models)
+    assert done.returncode == 1
+    return done.stdout.splitlines()
+
+
 @pytest.mark.parametrize("there", [True, False], ids=["file", "no-file"])
 @pytest.mark.parametrize("text", ELSEWHERE)
-def test_a_model_of_another_platform_says_how_it_becomes_servable(tmp_path, text, there):
+def test_a_model_of_another_platform_says_how_it_becomes_servable(elsewhere, text, there):
     """As it does where no config.pbtxt is, and from the platform's name alone where the file itself is still to come."""
     name, what_to_do = ELSEWHERE[text]
-    file = tmp_path / "models/other/1" / name
-    file.parent.mkdir(parents=True)
-    (tmp_path / "models/other/config.pbtxt").write_text(text)
-    if there:
-        file.write_bytes(b"\x08\x01 whatever")
-    done = serin("serve", "--check", tmp_path / "models")
-    (line,) = done.stdout.splitlines()
-    assert done.returncode == 1 and text.split("'")[1] in line and what_to_do in line and (f"'{name}' is " in line) == there, line
+    (line,) = (line for line in elsewhere if f"'model-{list(ELSEWHERE).index(text)}-{there}'" in line)
+    assert text.split("'")[1] in line and what_to_do in line and (f"'{name}' is " in line) == there, line
 
 
 def test_files_say_more_than_the_platforms_name(tmp_path):

@@ -7,11 +7,12 @@ import os
 import pathlib
 import re
 import shutil
+import types
 
 import onnx
 import pytest
 
-from conftest import DATA, MODELS, call, infer_body, serin
+from conftest import DATA, MODELS, ON_FREE_PORTS, call, infer_body, serin
 
 BAD = DATA / "bad"
 ZEROS = infer_body([[0.0] * 64])
@@ -31,23 +32,69 @@ def test_the_table_has_every_file():
     assert set(TABLE) == {path.name for path in BAD.glob("*.onnx")}
 
 
+@pytest.fixture(scope="module")
+def broken(start_once, tmp_path_factory):
+    """A runtime whose models are digits, every broken file of the table, digits with something strange for its second version, and a model cut short at many
+    places: each is judged alone."""
+    models = tmp_path_factory.mktemp("models")
+
+    def version(path):
+        (models / path).mkdir(parents=True)
+        return models / path / "model.onnx"
+    shutil.copy(GOOD, version("digits/1"))
+    for name in TABLE:
+        shutil.copy(BAD / name, version(f"{name.removesuffix('.onnx')}/1"))
+        shutil.copy(BAD / "weights.bin", models / name.removesuffix(".onnx") / "1")
+    for name, (make, _) in STRANGE.items():
+        shutil.copy(GOOD, version(f"{name}-here/1"))
+        make(version(f"{name}-here/2"))
+    for end in cuts():
+        version(f"cut-{end}/1").write_bytes(WHOLE[:end])
+    process = start_once("serve", "--models", models, *ON_FREE_PORTS)
+    states = {(entry["name"], entry.get("version")): entry for entry in call(f"{process.url}/v2/repository/index", "").json}
+    return types.SimpleNamespace(process=process, url=process.url, models=models, states=states)
+
+
+@pytest.fixture
+def runtime(broken):
+    """The same for one test: the models that are well never notice."""
+    yield broken
+    assert call(broken.url + "/v2/health/ready").status == 200
+    assert call(broken.url + "/v2/models/digits/infer", ZEROS).status == 200
+
+
 @pytest.mark.parametrize("name", TABLE, ids=lambda name: f"{TABLE[name][0].lower()}-{name.removesuffix('.onnx')}")
-def test_a_broken_file_is_refused_with_the_words_that_help(name):
+def test_a_broken_file_is_refused_with_the_words_that_help(runtime, name):
     _, words, says = TABLE[name]
-    folder = BAD / name.removesuffix(".onnx") if says.startswith("loads;") else DATA / "digits_1"
-    done = serin("check", BAD / name, folder, timeout=30)
-    assert done.returncode == 3, done.stderr
-    assert all(word in done.stderr for word in words), f"{words} are not all in: {done.stderr}"
-    assert len(done.stderr) < 2000 and "Traceback" not in done.stderr
+    model = name.removesuffix(".onnx")
+    if says.startswith("loads;"):
+        done = serin("check", BAD / name, BAD / model, timeout=30)
+        assert done.returncode == 3, done.stderr
+        reason = done.stderr
+    else:
+        entry = runtime.states[model, "1"]
+        assert entry["state"] == "UNAVAILABLE", entry
+        reason = entry["reason"]
+    assert all(word in reason for word in words), f"{words} are not all in: {reason}"
+    assert len(reason) < 2000 and "Traceback" not in reason
 
 
-def test_a_truncation_at_any_byte_is_refused(tmp_path):
+WHOLE = (DATA / "attention/model.onnx").read_bytes()
+
+
+def cuts():
+    return range(1, len(WHOLE), max(1, len(WHOLE) // 25))
+
+
+def test_a_truncation_at_any_byte_is_refused(runtime, tmp_path):
     """M2, sampled: a prefix that still parses would need the graph's last field to be whole, which is the output."""
-    whole = (BAD.parent / "attention/model.onnx").read_bytes()
-    for end in range(1, len(whole), max(1, len(whole) // 25)):
-        (tmp_path / "cut.onnx").write_bytes(whole[:end])
-        done = serin("inspect", tmp_path / "cut.onnx")
-        assert done.returncode == 3 and done.stderr, f"cut at byte {end}"
+    for end in cuts():
+        entry = runtime.states[f"cut-{end}", "1"]
+        assert entry["state"] == "UNAVAILABLE" and entry["reason"], f"cut at byte {end}: {entry}"
+    (tmp_path / "cut.onnx").write_bytes(WHOLE[: len(WHOLE) // 2])
+    for command in (["inspect", tmp_path / "cut.onnx"], ["check", tmp_path / "cut.onnx", DATA / "attention"]):
+        done = serin(*command)
+        assert done.returncode == 3 and done.stderr, command
 
 
 # --- M1: what stands where a model file should ---------------------------------------------------------------------------------------
@@ -77,21 +124,16 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_m1_whatever_stands_in_its_place_fails_one_version_only(serve, repository, name):
-    models = repository({"digits/1": GOOD})
-    make, word = STRANGE[name]
-    (models / "digits/2").mkdir()
-    make(models / "digits/2/model.onnx")
-    runtime = serve(models)
-    assert call(runtime.url + "/v2/health/ready").status == 200
-    assert call(runtime.url + "/v2/models/digits/infer", ZEROS).json["model_version"] == "1"
-    failed = call(runtime.url + "/v2/models/digits/versions/2/infer", ZEROS)
-    assert failed.status == 503 and "model 'digits' version 2" in failed.error and word in failed.error, failed.error
-    assert call(runtime.url + "/v2/models/digits/versions/2/ready").json["ready"] is False
-    assert str(models) not in failed.error, "where on this machine the files lie is no client's business"
-    assert "model 'digits' version 2: " in runtime.log
+def test_m1_whatever_stands_in_its_place_fails_one_version_only(runtime, name):
+    model, word = f"{name}-here", STRANGE[name][1]
+    assert call(f"{runtime.url}/v2/models/{model}/infer", ZEROS).json["model_version"] == "1"
+    failed = call(f"{runtime.url}/v2/models/{model}/versions/2/infer", ZEROS)
+    assert failed.status == 503 and f"model '{model}' version 2" in failed.error and word in failed.error, failed.error
+    assert call(f"{runtime.url}/v2/models/{model}/versions/2/ready").json["ready"] is False
+    assert str(runtime.models) not in failed.error, "where on this machine the files lie is no client's business"
+    assert f"model '{model}' version 2: " in runtime.process.log
     if name != "missing":
-        assert serin("check", models / "digits/2/model.onnx", DATA / "digits_1", timeout=20).returncode == 3
+        assert serin("check", runtime.models / model / "2/model.onnx", DATA / "digits_1", timeout=20).returncode == 3
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
@@ -103,11 +145,9 @@ def test_m1_a_file_that_may_not_be_read(serve, repository):
 
 
 @pytest.mark.parametrize("name", ["html", "git_lfs", "zip", "pickle", "safetensors"])
-def test_m4_what_is_no_onnx_is_named_for_what_it_is(serve, repository, name):
-    runtime = serve(repository({"digits/1": GOOD, "other/1": BAD / f"{name}.onnx"}))
-    failed = call(runtime.url + "/v2/models/other/infer", ZEROS)
-    assert failed.status == 503 and "model 'other' version 1" in failed.error and TABLE[f"{name}.onnx"][1][0] in failed.error
-    assert call(runtime.url + "/v2/models/digits/infer", ZEROS).status == 200
+def test_m4_what_is_no_onnx_is_named_for_what_it_is(runtime, name):
+    failed = call(f"{runtime.url}/v2/models/{name}/infer", ZEROS)
+    assert failed.status == 503 and f"model '{name}' version 1" in failed.error and TABLE[f"{name}.onnx"][1][0] in failed.error
 
 
 # --- M8: weights beside the model ---------------------------------------------------------------------------------------------------

@@ -21,13 +21,13 @@ OTHER = MODELS / "digits" / "3" / "model.onnx"
 ZEROS = infer_body([[0.0] * 64])
 
 
+EXPLICIT = ["serve", "--as", "tritonserver", "--model-control-mode", "explicit", "--http-port", 0, "--grpc-port", 0, "--metrics-port", 0]
+
+
 @pytest.fixture
 def explicit(start):
     """explicit(folder, ...): a runtime that loads what it is asked to."""
-    def begin(folder, *arguments):
-        return start("serve", "--as", "tritonserver", "--model-repository", folder, "--model-control-mode", "explicit", *arguments,
-                     "--http-port", 0, "--grpc-port", 0, "--metrics-port", 0)
-    return begin
+    return lambda folder, *arguments: start(*EXPLICIT, "--model-repository", folder, *arguments)
 
 
 @pytest.fixture
@@ -160,10 +160,18 @@ def test_what_keeps_every_version_from_loading_is_said_once(explicit, repository
     assert answer.status == 400 and answer.error.count("max_batch_size") == 1, answer.body
 
 
+@pytest.fixture(scope="module")
+def unharmed(start_once, tmp_path_factory):
+    """A runtime that has loaded digits, and its folder."""
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "digits/1").mkdir(parents=True)
+    shutil.copy(GOOD, folder / "digits/1/model.onnx")
+    return start_once(*EXPLICIT, "--model-repository", folder, "--load-model", "digits"), folder
+
+
 @pytest.mark.parametrize("case", WRONG)
-def test_p16_what_is_wrong_is_refused_and_harms_nothing(explicit, repository, http, case):
-    folder = repository({"digits/1": GOOD})
-    runtime = explicit(folder, "--load-model", "digits")
+def test_p16_what_is_wrong_is_refused_and_harms_nothing(unharmed, http, case):
+    runtime, folder = unharmed
     name, parameters, status, text = WRONG[case]
     before = sorted(folder.rglob("*"))
     answer = call(f"{runtime.url}/v2/repository/models/{name}/load", {"parameters": parameters})
