@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import prometheus_server
-from conftest import call, wait_until
+from conftest import call, free_port, wait_until
 from prometheus_server import program
 from routers import service
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(program("prometheus") is None, reason="no promet
 class Exporter:
     """A target whose metrics are whatever `text` says."""
 
-    def __init__(self):
+    def __init__(self, port):
         exporter = self
         self.text = "queue 5\n"
 
@@ -30,8 +30,7 @@ class Exporter:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def end(self):
@@ -39,22 +38,34 @@ class Exporter:
         self.server.server_close()
 
 
+@pytest.fixture(scope="module")
+def scraping(tmp_path_factory):
+    """(Prometheus, the port of the one target that it scrapes). It takes five seconds to begin."""
+    port = free_port()
+    target = Exporter(port)
+    with prometheus_server.prometheus(tmp_path_factory.mktemp("prometheus"), f"127.0.0.1:{port}") as server:
+        target.end()
+        yield server, port
+
+
 @pytest.fixture
-def exporter():
-    target = Exporter()
+def exporter(scraping):
+    """The target, once Prometheus has its answer."""
+    server, port = scraping
+    wait_until(lambda: not server.query("queue"), 20, "nothing is left of the target of another test")
+    target = Exporter(port)
+    wait_until(lambda: [series["value"][1] for series in server.query("queue")] == ["5"], 20, "a scrape")
     yield target
     target.end()
 
 
 @pytest.fixture
-def prometheus(tmp_path, exporter):
-    """Its URL, once it has answers."""
-    with prometheus_server.prometheus(tmp_path, f"127.0.0.1:{exporter.port}") as server:
-        yield server.url
+def prometheus(scraping):
+    return scraping[0].url
 
 
 @pytest.fixture
-def rollout(route, backend, prometheus):
+def rollout(route, backend, exporter, prometheus):
     """start(query, max): a router with a rollout under way that asks for it."""
     router = route(service(backend("1"), backend("2")))
     wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
