@@ -136,6 +136,7 @@ QUERY = {"name": "queue", "address": "http://prometheus:9090", "query": "max(que
 BESIDE = {
     ("canary",): {"version": "2"}, ("canary", "sticky"): {"header": "x-user"}, ("canary", "cohort"): {"header": "x-cohort", "values": ["beta"]},
     ("steps", "[]", "shadow"): {"percent": 10}, ("steps", "[]", "promote"): {"bake": "30m"},
+    ("guard", "slices", "[]"): {"name": "country", "header": "x-country"},
     ("guard", "prometheus"): QUERY, ("guard", "prometheus", "[]"): QUERY,
 }
 STEPS_AROUND = {"shadow": ([], [100]), "pause": ([5], []), "promote": ([5], [])}  # before and after a step of that kind
@@ -147,6 +148,8 @@ def document_with(path, value):
     beside = {**BESIDE, ("steps", "[]"): {"setWeight": 5} if path[2:3] == ("until",) else {}}
     if path == ("canary", "sticky", "cookie"):
         beside["canary", "sticky"] = {}  # one of both
+    if path[3:4] in (("json",), ("bytes",), ("label",)):
+        beside["guard", "slices", "[]"] = {"name": "country"}  # one of four
     for depth in range(len(path) - 1, -1, -1):
         owner, key = path[:depth], path[depth]
         if key == "[]":
