@@ -81,11 +81,24 @@ class Group:
         return call(f"{self.routers[name].admin}/v1/rollouts/digits:set-weight", {"weight": weight}, JSON)
 
 
-@pytest.fixture
-def group(tmp_path, backend):
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory):
+    """clusters(): etcd, whole and empty. Its members need two seconds to elect a leader, so a test gets those of the test before, unless that broke them."""
     with contextlib.ExitStack() as stack:
-        etcd = stack.enter_context(Cluster(tmp_path))
-        group = Group(tmp_path, etcd, [backend("1"), backend("2")], stack)
+        running = []
+
+        def cluster():
+            if not running or not running[-1].cleared():
+                stack.close()
+                running.append(stack.enter_context(Cluster(tmp_path_factory.mktemp("cluster"))))
+            return running[-1]
+        yield cluster
+
+
+@pytest.fixture
+def group(tmp_path, backend, clusters):
+    with contextlib.ExitStack() as stack:
+        group = Group(tmp_path, clusters(), [backend("1"), backend("2")], stack)
         group.settled()
         yield group
 

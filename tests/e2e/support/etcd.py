@@ -194,6 +194,15 @@ class Cluster:
             member.kill()
             member.log.close()
 
+    def cleared(self):
+        """Forgets all keys and ways. False: a test has broken something, such as a member that does not answer, and another cluster is needed."""
+        while self.ways:
+            self.ways.pop().end()
+        if any(proxy.refused for proxy in self.between) or not all(member.process.poll() is None and member.alive() for member in self.members):
+            return False
+        self.leader().call("/v3/kv/deleterange", {"key": text64("\0"), "range_end": text64("\0")})  # from the first key to the last
+        return True
+
     def part(self, *groups):
         """No member speaks with one of another group; who is in none is in a group with the rest."""
         groups = [*groups, [member for member in self.members if not any(member in group for group in groups)]]
