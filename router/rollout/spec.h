@@ -143,7 +143,7 @@ Result<Spec> parse_spec(const config::Node& document);
 Spec parse_spec(const config::Node& document, config::Problems& problems);
 /// The JSON schema of such a document, for editors and tools. It accepts everything that parse_spec() accepts of the parts it describes,
 /// except unusual spellings (1e1 %). It rejects everything that parse_spec() rejects, except errors across the whole document (weights
-/// rise, versions differ). tests/e2e/router/test_specification.py compares both: every key with every bound, word and default.
+/// rise, versions differ). tests/e2e/router/test_specification.py compares both at every key, spec_test.cc the defaults.
 std::string_view spec_schema();
 /// The steps of a rollout that names none: shadow 10 %, then 1, 5, 20, 50 and 100 %, each until certified.
 std::vector<Step> default_steps();
