@@ -1,212 +1,169 @@
-"""Bad answers until a bad canary is out: Serin beside HAProxy in one run. See bench/rollback --help."""
+"""How soon a bad canary is out: Serin beside HAProxy, and beside the rules of Envoy, Argo Rollouts and Flagger. See bench/rollback --help."""
 
-import json
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
-import time
-import urllib.request
+import collections
+import concurrent.futures
+import multiprocessing
+import random
 
-import proxies
+import rollback_runs as runs
 import table
+from analysis import Argo, Envoy, Flagger, Prometheus, longer_tape
 
-sys.path[:0] = [str(proxies.ROOT / "tests/e2e/support"), str(proxies.ROOT / "tests/e2e")]
-from backends import Backend, Faults  # noqa: E402
-from traffic import Traffic  # noqa: E402
+EPILOGUE = f"""
+Two versions of a service: 95 % of the requests go to stable, 5 % to a canary with one fault. Its part names the fault:
+  errors   half of its answers fail, or all
+  cut-off  a tenth of its answers end after fewer bytes than their Content-Length, or all
+  slow     it takes 10 or 2 times as long as stable's 20 ms; or 3 % of its answers take longer, so that only p99 is 3 times as large
+  wrong    2 % or 20 % of its labels are wrong, with the status 200
+  class    it fails for the requests of one country, 3 % of all; 5 % of the others fail on both versions. Serin is told guard.slices
+  healthy  none: it should stay. Serin has 20 seconds, the rules have an hour
 
-EPILOGUE = """
-Two versions of a service, 95 % of the requests on stable and 5 % on a canary that fails half of its requests, or all; or cuts off a tenth of its
-answers, or all: fewer bytes than their Content-Length, then the end of the connection; or answers ten times or twice as slowly as stable's 20 ms;
-or gives a wrong label to 2 % of them, or 20 %, with the status 200 (in five times as many requests). Four clients ask as fast as they are answered,
-sixteen where answers are slow. Counted are the answers that clients see fail, the requests that reach the canary until it gets no more, and how many of those it answered badly; "never"
-where it still got some in the last quarter of the run. HAProxy three times: weights alone, `observe layer7` (10 errors in a row take the server
-out), and `retry-on all-retryable-errors` with redispatch, which hides errors and never rolls back. Serin with its shield and without.
+The requests are due at Poisson times: {runs.RATE} a second for Serin. HAProxy gets {runs.PEER_RATE} a second, and its seconds are printed as at {runs.RATE}.
+Counted until the canary gets no more requests: its answers, the seconds, and the bad answers that clients get. A run in which that never happens counts
+as "never", and its bad answers are those of an hour at the same rate. The second figure of each cell is the worst of all runs.
 
-The time from the verdict to the last request that reached the canary is an upper bound: requests drawn before the verdict are on their way, and the
-audit log's time is rounded down to a millisecond. tests/router/admin prints what the router itself takes.
+HAProxy three times: weights alone, `observe layer7` (10 errors in a row take the server out), and `retry-on all-retryable-errors` with redispatch, which
+hides errors and takes nothing out. Its rules see statuses only, so only `observe` is shown where every status is 200.
+
+The other rows are rules, not programs (bench/analysis.py): what the documentation of Envoy, Argo Rollouts and Flagger says, applied to an hour of answers.
+The hour is drawn, with repetition, from the answers that HAProxy's clients got from the canary in one run, at {runs.RATE * runs.CANARY_PERCENT / 100:g} a second. Prometheus scrapes every 15 s.
+  Envoy's outlier detection           consecutive_5xx 5, interval 10 s; the first ejection. Success rates need five hosts; here are two
+  Argo's analysis                     success rate >= 95 %, every 5 min, irate over 5 min, failureLimit 3: the documentation's example
+  Argo's analysis, strict             success rate >= 99 % and p99 <= twice stable's, every min, over 1 min, failureLimit 0
+  Flagger's analysis                  success rate >= 99 % over 1 min, p99 <= 500 ms over 30 s, every min, threshold 5: the documentation's example
+  Flagger's analysis, strict          the same with p99 <= twice stable's, and threshold 1
+The note says in how many runs a rule takes out stable's own answers, too: then its limit does not fit this service.
 """
 
-SERIN = pathlib.Path(os.environ.get("SERIN", proxies.ROOT / "build/serin"))
-CLIENTS = 4
-STABLE_DELAY = 0.02  # seconds, where the canary is slow
-CANARY_PERCENT = 5
-
-HAPROXY = """
-global
-  maxconn 1000
-defaults
-  mode http
-  timeout connect 1s
-  timeout client 30s
-  timeout server 30s
-  {retry}
-frontend in
-  bind 127.0.0.1:{port}
-  default_backend model
-backend model
-  balance random(1)
-  {check}
-  server stable 127.0.0.1:{stable} weight 95 {server}
-  server canary 127.0.0.1:{canary} weight 5 {server}
-"""
-PARTS = {
-    "errors": {"fails 50%": Faults(error_rate=0.5), "fails 100%": Faults(error_rate=1)},
-    "cut-off": {"cuts off 10%": Faults(truncated=True, garbage_rate=0.1), "cuts off 100%": Faults(truncated=True)},
-    "slow": {"is 10 times slower": Faults(delay=10 * STABLE_DELAY), "is twice as slow": Faults(delay=2 * STABLE_DELAY)},
-    "wrong": {"is wrong for 2%": Faults(wrong_rate=0.02), "is wrong for 20%": Faults(wrong_rate=0.2)},
-}
-HAPROXIES = {
-    "HAProxy weights": {"retry": "", "check": "", "server": ""},
-    "HAProxy observe": {"retry": "", "check": "", "server": "check inter 1h observe layer7 error-limit 10 on-error mark-down"},
-    "HAProxy retry-on": {"retry": "retry-on all-retryable-errors\n  retries 3\n  option redispatch 1", "check": "", "server": ""},
-}
+RULES = ("Envoy's outlier detection", "Argo's analysis", "Argo's analysis, strict", "Flagger's analysis", "Flagger's analysis, strict")
+HOUR = 3600
+CANARY_RATE = runs.RATE * runs.CANARY_PERCENT / 100
 
 
 def flags():
-    parser = table.parser_for("rollback", "Bad answers until a bad canary is out, Serin beside HAProxy.", EPILOGUE)
-    parser.add_argument("--requests", type=int, default=20_000, help="of one run (20000)")
-    parser.add_argument("--runs", type=int, default=3, help="the medians are shown (3)")
-    return table.parse_with_parts(parser, PARTS)
+    parser = table.parser_for("rollback", "How soon a bad canary is out, and what it costs until then: Serin and its peers.", EPILOGUE)
+    parser.add_argument("--requests", type=int, default=4000, help="of one run of HAProxy (4000)")
+    parser.add_argument("--runs", type=int, default=20, help="repetitions of each row (20)")
+    parser.add_argument("--parallel", type=int, default=3, help="runs side by side (3)")
+    return table.parse_with_parts(parser, runs.CASES)
 
 
-def ask_admin(port, path, body=None):
-    data = json.dumps(body).encode() if body is not None else None
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=data, headers={"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        return json.load(answer)
+def proxies_of(case):
+    errors = case.faults.error_rate or case.faults.truncated
+    return list(runs.HAPROXIES) if errors else ["HAProxy observe"]
 
 
-class Run:
-    """What one run came to."""
-
-    def __init__(self, traffic, canary, requests):
-        self.errors = traffic.answers - traffic.statuses[200] + traffic.broken
-        times = [when for when, headers, _ in canary.requests if "x-serin-shadow" not in headers]
-        self.canary, self.pairs, self.bad = len(times), canary.shadows, canary.bad
-        self.last = times[-1] if times else None
-        self.out = not times or times[-1] < traffic.began + 0.75 * (time.monotonic() - traffic.began)
-        self.requests = requests
-        self.after_verdict_ms = None
+def serins_of(case):
+    return list(runs.SERINS)[: 2 if len(proxies_of(case)) > 1 else 1]
 
 
-def drive(url, canary, requests):
-    with Traffic(url, clients=4 * CLIENTS if canary.faults.delay else CLIENTS) as traffic:
-        traffic.began = time.monotonic()
-        while traffic.answers < requests:
-            time.sleep(0.01)
-    return Run(traffic, canary, requests)
+def contenders(case):
+    return [*serins_of(case), *proxies_of(case), *RULES]
 
 
-def serin(folder, stable, canary, requests, shield):
-    versions = [{"name": backend.version, "endpoints": [{"url": backend.url}]} for backend in (stable, canary)]
-    config = folder / "router.yaml"
-    store = folder / f"router-{time.monotonic_ns()}.db"
-    config.write_text(json.dumps({"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "store": str(store),
-                                  "services": [{"name": "digits", "initial_stable": "1", "versions": versions}]}))
-    ready = folder / "ready"
-    ready.unlink(missing_ok=True)
-    with open(folder / "serin.log", "wb") as log:
-        process = subprocess.Popen([SERIN, "route", "--config", config, "--ready-file", ready, "--drain-seconds", "0"],
-                                   stdout=log, stderr=log)
-    try:
-        while not ready.exists():
-            if process.poll() is not None:
-                raise RuntimeError((folder / "serin.log").read_text())
-            time.sleep(0.01)
-        ports = json.loads(ready.read_text())
-        ask_admin(ports["admin"], "/v1/rollouts", {
-            "service": "digits", "canary": "2", "steps": [{"setWeight": CANARY_PERCENT, "until": {"duration": "1h"}}],
-            "shield": {"retryStable": shield}})
-        run = drive(f"http://127.0.0.1:{ports['http']}", canary, requests)
-        verdict = ask_admin(ports["admin"], "/v1/rollouts/digits/history")["history"][-1]
-        if verdict["event"] == "rolled_back":
-            last_wall_ms = (run.last - time.monotonic() + time.time()) * 1000
-            run.after_verdict_ms = max(0.0, last_wall_ms - verdict["wall_ms"])
-        return run
-    finally:
-        process.terminate()
-        process.wait(20)
+def measure(case, name, requests):
+    """{contender: its outcome}: one, or with the rules on the tape of it."""
+    if name in runs.SERINS:
+        return {name: runs.serin(case, runs.SERINS[name])}
+    found, tapes = runs.haproxy(case, name, requests)
+    return {name: found, **(by_rules(tapes) if name == proxies_of(case)[0] else {})}
 
 
-def haproxy(folder, stable, canary, requests, settings):
-    port = proxies.free_port()
-    config = folder / "haproxy.cfg"
-    config.write_text(HAPROXY.format(port=port, stable=stable.port, canary=canary.port, **settings))
-    with open(folder / "haproxy.log", "wb") as log:
-        process = subprocess.Popen(["/usr/sbin/haproxy", "-db", "-f", config], stdout=log, stderr=log)
-    try:
-        proxies.await_port(port, process, folder / "haproxy.log")
-        return drive(f"http://127.0.0.1:{port}", canary, requests)
-    finally:
-        process.terminate()
-        process.wait(20)
+def by_rules(recorded):
+    canary, stable = (longer_tape(recorded[version], CANARY_RATE, HOUR) for version in ("2", "1"))
+    first_scrape = random.uniform(0, 15)
+    seen, control = Prometheus(canary, first_scrape), Prometheus(stable, first_scrape)
+    twice = 2 * control.p99(HOUR, HOUR)
+    strict = {"Argo's analysis, strict": Argo(0.99, interval=60, window=60, instant=False, p99=twice),
+              "Flagger's analysis, strict": Flagger(p99=twice, threshold=1)}
+    rules = {"Argo's analysis": Argo(0.95, failure_limit=3), "Flagger's analysis": Flagger(), **strict}
+    found = {name: of_rule(canary, rule.out(seen, HOUR), rule.out(control, HOUR)) for name, rule in rules.items()}
+
+    stable_rate = sum(a.status < 500 for a in stable) / len(stable)
+    ejections, by_mistake = Envoy().ejections(canary, [stable_rate]), Envoy().ejections(stable, [stable_rate])
+    envoy = of_rule(canary, *(times[0] if times else None for times in (ejections, by_mistake)))
+    envoy.ejections = len(ejections)
+    away = Envoy().away(ejections)
+    envoy.bad_in_an_hour = sum(a.bad for a in canary if not any(begin < a.at < end for begin, end in away))
+    return {"Envoy's outlier detection": envoy, **found}
 
 
-SERINS = {"with the shield": True, "without": False}
+def of_rule(tape, at, stable_at):
+    until = [answer for answer in tape if at is None or answer.at <= at]
+    bad = sum(answer.bad for answer in until)
+    return runs.Outcome(at is not None, len(until), at or 0.0, bad, bad_in_an_hour=bad, stable_out=stable_at is not None)
 
 
-def contenders(folder):
-    for name, shield in SERINS.items():
-        yield name, lambda stable, canary, requests, shield=shield: serin(folder, stable, canary, requests, shield)
-    for name, settings in HAPROXIES.items():
-        yield name, lambda stable, canary, requests, settings=settings: haproxy(folder, stable, canary, requests, settings)
+class Figures:
+    """Of the runs of one contender: each is (median, worst)."""
+
+    def __init__(self, outcomes):
+        self.runs, self.out = len(outcomes), sum(found.out for found in outcomes)
+        self.canary = runs.of_many([found.canary if found.out else None for found in outcomes])
+        self.seconds = runs.of_many([found.seconds if found.out else None for found in outcomes])
+        self.bad = runs.of_many([found.bad if found.out else found.bad_in_an_hour for found in outcomes])
+        self.note = "; ".join(self._notes(outcomes))
+
+    def _notes(self, outcomes):
+        if mirrored := [found.mirrored for found in outcomes if found.mirrored]:
+            yield f"mirrored: {both(runs.of_many(mirrored))}"
+        if of_class := [found.of_class for found in outcomes if found.of_class and found.out]:
+            yield f"of the class: {both(runs.of_many(of_class))}"
+        if causes := collections.Counter(found.cause for found in outcomes if found.cause):
+            yield ", ".join(f"{cause} {count}" for cause, count in causes.most_common())
+        if ejections := [found.ejections for found in outcomes if found.ejections]:
+            hour = [found.bad_in_an_hour for found in outcomes if found.ejections]
+            yield f"back after 30 s: {both(runs.of_many(ejections))} ejections and {both(runs.of_many(hour))} bad answers in an hour"
+        if mistakes := sum(found.stable_out for found in outcomes):
+            yield f"takes out stable's answers, too: {mistakes} of {self.runs}"
 
 
-def median(values):
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2]
+def figure(value):
+    if value is None:
+        return "never"
+    return f"{value:.2f}" if 0 < value < 1 else f"{value:.1f}" if value < 10 and value != int(value) else f"{value:,.0f}"
 
 
-def measure(faults, options, requests, folder):
-    """{name: its runs}"""
-    runs = {}
-    for _ in range(options.runs):
-        for name, contender in contenders(folder):
-            with Backend("1") as stable, Backend("2") as canary:
-                canary.faults = faults
-                stable.faults = Faults(delay=STABLE_DELAY if faults.delay else 0)
-                runs.setdefault(name, []).append(contender(stable, canary, requests))
-    return runs
+def both(pair):
+    return f"{figure(pair[0])} / {figure(pair[1])}"
+
+
+def print_row(case, name, found):
+    cells = [case.title, name, f"{found.out} of {found.runs}", both(found.canary), both(found.seconds), both(found.bad), found.note]
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def rows(case, figures):
+    """For --json: the first contender is Serin, the others are its peers."""
+    first, *peers = figures
+    for metric, of in (("answers of the canary", lambda f: f.canary), ("seconds", lambda f: f.seconds), ("bad answers to clients", lambda f: f.bad)):
+        for which, word in enumerate(("median", "worst")):
+            yield table.Row(f"canary {case.title}", f"{metric}, {word}", of(figures[first])[which], {peer: of(figures[peer])[which] for peer in peers})
 
 
 def main():
     options = flags()
-    rows = table.Table(list(HAPROXIES), f"{options.requests} requests a run, medians of {options.runs}; {table.machine()}")
-    with tempfile.TemporaryDirectory() as name:
-        for what, faults in (each for part in options.parts for each in PARTS[part].items()):
-            requests = options.requests * (5 if faults.wrong_rate else 1)
-            runs = measure(faults, options, requests, pathlib.Path(name))
-            if faults.wrong_rate or faults.delay:
-                add_rows_without_errors(rows, f"canary {what}", runs)
-                continue
-            for serin_name in SERINS:
-                add_rows(rows, f"canary {what}, {serin_name}", runs, serin_name)
+    print(f"{options.runs} runs each; median / worst; {table.machine()}\n")
+    print("| the canary | contender | out | answers of the canary | seconds | bad answers to clients | |\n|" + " --- |" * 7, flush=True)
+    kept, late = [], []
+    cases = [case for part in options.parts for case in runs.CASES[part]]
+    with concurrent.futures.ProcessPoolExecutor(options.parallel, multiprocessing.get_context("spawn")) as pool:
+        waiting = {case.title: [pool.submit(measure, case, name, options.requests) for _ in range(options.runs)
+                                for name in (*serins_of(case), *proxies_of(case))] for case in cases}
+        for case in cases:
+            outcomes = collections.defaultdict(list)
+            for future in waiting.pop(case.title):
+                for name, found in future.result().items():
+                    outcomes[name].append(found)
+            figures = {name: Figures(outcomes[name]) for name in contenders(case)}
+            for name, found in figures.items():
+                print_row(case, name, found)
+            kept += rows(case, figures)
+            late += [found.after_verdict_ms for name in serins_of(case) for found in outcomes[name] if found.after_verdict_ms is not None]
+    if late:
+        print(f"\nFrom Serin's verdict to the canary's last request, ms: {both(runs.of_many(late))} of {len(late)} runs")
     if options.json:
-        rows.save(options.json, table.machine())
-
-
-def never_out(serin_name, runs):
-    never = [name for name in (serin_name, *HAPROXIES) if not all(run.out for run in runs[name])]
-    return f"never out: {', '.join(never)}" if never else ""
-
-
-def add_rows_without_errors(rows, work, runs):
-    serin_name = next(iter(SERINS))
-    figures = {name: median([run.canary for run in runs[name]]) for name in (serin_name, *HAPROXIES)}
-    rows.add(table.Row(work, "requests to the canary", figures[serin_name], {peer: figures[peer] for peer in HAPROXIES}, note=never_out(serin_name, runs)))
-    rows.add(table.Row(work, "mirrored requests", median([run.pairs for run in runs[serin_name]]), {}))
-
-
-def add_rows(rows, work, runs, serin_name):
-    for metric, figure in (("bad answers to clients", lambda run: run.errors), ("requests to the canary", lambda run: run.canary),
-                           ("bad answers of the canary", lambda run: run.bad)):
-        figures = {name: median([figure(run) for run in all_of]) for name, all_of in runs.items()}
-        rows.add(table.Row(work, metric, figures[serin_name], {peer: figures[peer] for peer in HAPROXIES},
-                           note=never_out(serin_name, runs) if metric.startswith("requests") else ""))
-    late = [run.after_verdict_ms for run in runs[serin_name] if run.after_verdict_ms is not None]
-    rows.add(table.Row(work, "verdict to the canary's last request, ms", median(late) if late else None, {}))
+        table.save(options.json, table.machine(), kept)
 
 
 if __name__ == "__main__":

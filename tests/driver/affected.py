@@ -21,7 +21,7 @@ SOURCES = ("kernels", "runtime", "router")
 FOR_ALL = {"CMakeLists.txt", "tests/CMakeLists.txt", "tests/run", "deploy/install-deps", ".ci/run"}
 OF_ALL = ("tests/driver/", "deploy/requirements-", "cmake/")
 TEST_DATA = ("tests/data", "models", "tests/models")  # read by tests of nearly every folder
-OF_SCRIPTS = {"checks": ("router/dashboard",), "driver": ("tests/checks/layering", "tests/sanitized")}  # Python parts that do not look at the program, and what they look at
+OF_SCRIPTS = {"checks": ("router/dashboard",), "bench": ("bench", "tests/e2e/support"), "driver": ("tests/checks/layering", "tests/sanitized")}  # Python parts that do not look at the program, and what they look at
 WITHOUT_ROUTER = {"operators", "models", "gpu", "cuda", "differential"}  # Python parts that ask the runtime alone
 OTHER_FOLDERS = {  # that Python parts look at, beside their own and the program's sources
     E2E: ("deploy", "tests/net", "tests/runtime/net", "tests/gpu"), "deploy": ("deploy", ".dockerignore"), "gpu": ("bench", "tests/conformance"),

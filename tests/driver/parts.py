@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 CHECKS = TESTS / "checks"
 E2E = "e2e"  # one part with all folders below it
-NEED_NOTHING = {"checks", "driver"}  # test the scripts of these folders
+NEED_NOTHING = {"bench", "checks", "driver"}  # test the scripts of these folders
 WAIT_FOR_THE_BUILD = {"headers", "lint", "locks"}  # need nothing of it, but would take its cores while nothing else can start
 SANITIZED = {  # in long ones: what reads from outside, and what several threads share; not simulations, which would take hours
     "asan": ["base_test", "net_test", "protocol_test", "serving_test", "store_test", "proxy_test", "router_test", "serin"],
