@@ -15,6 +15,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "router/admin/access.h"
 #include "router/admin/admin_api.h"
@@ -24,6 +25,7 @@
 #include "router/proxy/proxy.h"
 #include "router/recording/recorder.h"
 #include "runtime/base/metrics.h"
+#include "runtime/base/process_metrics.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/server.h"
 #include "runtime/net/tls/tls_watch.h"
@@ -68,6 +70,7 @@ class Generation {
   const RouterConfig config_;
   RouterLoops& loops_;
   metrics::Registry registry_;
+  const std::vector<std::shared_ptr<void>> process_metrics_ = metrics::export_process_metrics(registry_);
   std::unique_ptr<Access> access_;
   std::unique_ptr<net::TlsWatch> certificates_;
   AuditStream audit_{STDOUT_FILENO};

@@ -38,7 +38,7 @@ constexpr std::array kLatencyBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0
 
 void fill(ClientMetric& metric, const Counter& counter) { metric.counter.value = static_cast<double>(counter.on_page()); }
 void fill(ClientMetric& metric, const Gauge& gauge) { metric.gauge.value = gauge.value(); }
-void fill(ClientMetric& metric, const std::function<double()>& read) { metric.gauge.value = read(); }
+void fill(ClientMetric& metric, const std::function<double()>& read) { metric.counter.value = metric.gauge.value = read(); }
 void fill(ClientMetric& metric, const Summary& summary) { metric.summary = SummaryPage::of(summary); }
 void fill(ClientMetric& metric, const Histogram& histogram) {
   const Histogram::Snapshot snapshot = histogram.snapshot();
@@ -152,12 +152,17 @@ std::shared_ptr<void> Registry::gauge_callback(const std::string& name, const st
                                                std::function<double()> read) {
   return get(&Registry::callbacks_, name, help, labels, [&] { return std::make_shared<Callback>(std::move(read)); });
 }
+std::shared_ptr<void> Registry::counter_callback(const std::string& name, const std::string& help, const Labels& labels,
+                                                 std::function<double()> read) {
+  return get(&Registry::counter_callbacks_, name, help, labels, [&] { return std::make_shared<Callback>(std::move(read)); });
+}
 
 std::string Registry::render() const {
   std::vector<MetricFamily> page;
   {
     const MutexLock lock(mutex_);
     collect(counters_, MetricType::Counter, page);
+    collect(counter_callbacks_, MetricType::Counter, page);
     collect(gauges_, MetricType::Gauge, page);
     collect(callbacks_, MetricType::Gauge, page);
     collect(histograms_, MetricType::Histogram, page);

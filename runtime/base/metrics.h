@@ -111,6 +111,9 @@ class Registry {
   /// A gauge that is computed when scraped; it stays on the page as long as the returned handle lives.
   std::shared_ptr<void> gauge_callback(const std::string& name, const std::string& help, const Labels& labels,
                                        std::function<double()> read);
+  /// The same for a number that never falls.
+  std::shared_ptr<void> counter_callback(const std::string& name, const std::string& help, const Labels& labels,
+                                         std::function<double()> read);
 
   std::string render() const;
   static constexpr std::string_view kContentType = "text/plain; version=0.0.4; charset=utf-8";
@@ -133,7 +136,7 @@ class Registry {
   Families<Gauge> gauges_ SERIN_GUARDED_BY(mutex_);
   Families<Histogram> histograms_ SERIN_GUARDED_BY(mutex_);
   Families<Summary> summaries_ SERIN_GUARDED_BY(mutex_);
-  Families<Callback> callbacks_ SERIN_GUARDED_BY(mutex_);
+  Families<Callback> callbacks_ SERIN_GUARDED_BY(mutex_), counter_callbacks_ SERIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace serin::metrics

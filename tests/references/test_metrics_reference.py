@@ -9,7 +9,7 @@ import pytest
 from reference_pages import MODELS, ROOT, Server, page, rows, strings, words
 
 PAGE = "runtime/serving/host/METRICS.md"
-NAME = re.compile(r"(?:nv_|serin_|ovms_|:tensorflow:serving:)[a-z_]+")
+NAME = re.compile(r"(?:nv_|serin_|ovms_|process_|:tensorflow:serving:)[a-z_]+")
 NO_METRICS = {"serin_ignored"}
 REQUEST = b'{"inputs": [{"name": "pixels", "shape": [1, 64], "datatype": "FP32", "data": [' + b"0, " * 63 + b"0]}]}"
 
@@ -31,7 +31,7 @@ def without_values():
 
 def test_each_name_in_the_code():
     names = set()
-    for room in ("serving", "net", "engine"):
+    for room in ("serving", "net", "engine", "base"):
         for path in (ROOT / "runtime" / room).rglob("*.cc"):
             names |= {text for text in strings(path.read_text()) if NAME.fullmatch(text)}
     assert set(documented()) | without_values() == names - NO_METRICS

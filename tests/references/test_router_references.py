@@ -199,9 +199,9 @@ def test_every_status_of_the_admin_api_is_in_the_table_of_errors():
 
 # ---- metrics ----
 
-REGISTERED = re.compile(r'(counter|gauge_callback|gauge|histogram|stale_metric)(?:\(\s*| = )"(serin_[a-z_]+)"')
-SOURCES = ["router/**/*.cc", "runtime/cli/**/route.cc", "runtime/net/**/listener.cc", "runtime/net/**/tls_watch.cc"]
-KINDS = {"gauge_callback": "gauge", "stale_metric": "gauge"}
+REGISTERED = re.compile(r'(counter_callback|counter|gauge_callback|gauge|histogram|stale_metric)(?:\(\s*| = )"((?:serin|process)_[a-z_]+)"')
+SOURCES = ["router/**/*.cc", "runtime/cli/**/route.cc", "runtime/net/**/listener.cc", "runtime/net/**/tls_watch.cc", "runtime/base/process_metrics.cc"]
+KINDS = {"counter_callback": "counter", "gauge_callback": "gauge", "stale_metric": "gauge"}
 
 
 def test_every_metric_of_the_router_is_in_the_tables_with_its_type():
@@ -209,10 +209,10 @@ def test_every_metric_of_the_router_is_in_the_tables_with_its_type():
     for path in {path for pattern in SOURCES for path in ROOT.glob(pattern)}:
         text = path.read_text()
         registered = REGISTERED.findall(text)
-        names = set(re.findall(r'"(serin_(?:route|rollout|admin|webhook|http|tls)_[a-z_]+)"', text))
+        names = set(re.findall(r'"((?:serin_(?:route|rollout|admin|webhook|http|tls)|process)_[a-z_]+)"', text))
         assert names == {name for _, name in registered}, f"{path}: a metric whose type this test does not find"
         known |= {name: KINDS.get(kind, kind) for kind, name in registered}
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in METRICS.read_text().splitlines() if line.startswith("| `serin_")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in METRICS.read_text().splitlines() if line.startswith(("| `serin_", "| `process_"))]
     told = {row[0].strip("`"): row[1] for row in rows}
     assert len(rows) == len(told) and all(len(row) == 4 and row[3] for row in rows)
     assert_same(METRICS, set(told), set(known))

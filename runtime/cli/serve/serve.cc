@@ -15,6 +15,7 @@
 #include <random>
 
 #include "runtime/base/log.h"
+#include "runtime/base/process_metrics.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve/freed_memory.h"
@@ -241,6 +242,7 @@ Result<int> serve(const ServeOptions& options) {
 
   // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
   metrics::Registry registry;
+  const auto process_metrics = metrics::export_process_metrics(registry);
   const auto host_metrics = serving::export_host_metrics(registry);
   const auto pinned_pool = options.dialect == serving::Dialect::kTriton ? serving::export_pinned_pool(registry) : decltype(host_metrics)();
   engine::Devices devices(options.cuda_plugin, options.cuda_cache, registry);
