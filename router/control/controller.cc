@@ -200,6 +200,11 @@ void Controller::observe(size_t service, rollout::ShadowPair pair) {
   if (state_->services()[service]->observe(pair, now())) state_->changed();
 }
 
+void Controller::observe(size_t service, rollout::ResourceRound round) {
+  if (!state_->learning.load(std::memory_order_relaxed)) return;
+  if (state_->services()[service]->observe(std::move(round), now())) state_->changed();
+}
+
 std::shared_ptr<const rollout::Spec> Controller::spec(size_t service) const { return state_->services()[service]->spec(); }
 Pace Controller::pace(size_t service) const { return state_->services()[service]->pace(); }
 

@@ -63,6 +63,7 @@ class Controller {
   /// bits.
   void observe(size_t service, rollout::Observation observation);
   void observe(size_t service, rollout::ShadowPair pair);
+  void observe(size_t service, rollout::ResourceRound round);
   /// The running rollout's guard and shield for the data path: compare mode, output name, deadline, shield budget. The service's defaults
   /// if none runs. Never null. Changes with the epoch.
   std::shared_ptr<const rollout::Spec> spec(size_t service) const;

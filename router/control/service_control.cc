@@ -120,6 +120,14 @@ bool ServiceControl::judge(const Seen& seen, Time now) {
   return state_.rollout->observe(seen, now) && changed_by_itself(before, now);
 }
 
+bool ServiceControl::observe(rollout::ResourceRound round, Time now) {
+  const MutexLock lock(mutex_);
+  if (!state_.rollout || (round.epoch & Split::kEpochMask) != (state_.answers_epoch() & Split::kEpochMask)) return false;
+  round.epoch = state_.answers_epoch();
+  const Phase before = state_.rollout->state().phase;
+  return state_.rollout->observe(round, now) && changed_by_itself(before, now);
+}
+
 bool ServiceControl::observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now) {
   const MutexLock lock(mutex_);
   if (!state_.rollout || state_.rollout->state().id != id) return false;

@@ -89,6 +89,7 @@ EndpointState* Endpoints::choose(const List& list, uint64_t random, Time now, co
 }
 
 void Endpoints::begin(EndpointState& endpoint) {
+  endpoint.requests.fetch_add(1, std::memory_order_relaxed);
   endpoint.in_flight.fetch_add(1, std::memory_order_relaxed);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
 }

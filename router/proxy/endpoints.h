@@ -29,6 +29,7 @@ struct EndpointState : std::enable_shared_from_this<EndpointState> {
   const uint32_t index;             ///< within the service: the unit of evidence if an answer names no batch
   std::atomic<bool> healthy{true};  ///< by the last check; before the first, whether there was no other endpoint
   std::atomic<int64_t> in_flight{0};
+  std::atomic<uint64_t> requests{0};  ///< sent to it so far, copies included
   std::atomic<int> failures_in_row{0};
   std::atomic<int> ejections{0};  ///< in a row: each is longer than the one before
   std::atomic<Time> ejected_until{Time()};

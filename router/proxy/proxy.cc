@@ -10,6 +10,7 @@
 #include "router/proxy/exchange.h"
 #include "router/proxy/health_checker.h"
 #include "router/proxy/replayer.h"
+#include "router/proxy/resource_watch.h"
 
 namespace serin::router {
 namespace {
@@ -45,6 +46,7 @@ struct Proxy::State {
   std::vector<std::shared_ptr<HealthChecker>> checkers;
   std::vector<std::unique_ptr<EndpointWatch>> watches;
   std::vector<std::unique_ptr<Replayer>> replayers;
+  std::vector<std::unique_ptr<ResourceWatch>> resources;
 
   /// Health of a service's endpoints, and who they are.
   void watch(const std::string& name, Service& service);
@@ -58,6 +60,7 @@ void Proxy::State::watch(const std::string& name, Service& service) {
   checkers.push_back(std::make_shared<HealthChecker>(loops.loop(0), name, service.versions, report));
   HealthChecker& checker = *checkers.back();
   checker.follow_lists();
+  resources.push_back(std::make_unique<ResourceWatch>(loops.loop(0), service));
   // A checker ends on its thread, where the question may come too late for it.
   service.ask_for_life = [this, &service, weak = std::weak_ptr(checkers.back())](const auto& endpoint, const rollout::Observation& sign) {
     loops.post(0, [&service, weak, endpoint, sign, asked = std::chrono::steady_clock::now()] {
@@ -106,6 +109,7 @@ Proxy::~Proxy() {
   state_->loops.post_and_wait(0, [this] {
     state_->replayers.clear();
     state_->watches.clear();
+    state_->resources.clear();
     state_->checkers.clear();
   });
   for (size_t i = 0; i < state_->places.size(); ++i) state_->loops.post_and_wait(i, [this, i] { state_->places[i].reset(); });

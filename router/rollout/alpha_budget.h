@@ -14,9 +14,12 @@ inline constexpr double kDeadlineShare = 0.05;
 inline constexpr double kLatencyShare = 0.20;    ///< of sticky requests: a quarter for each of four limits
 inline constexpr double kOutputShare = 0.15;     ///< form, labels and scores of unpaired answers: divided in output_guards.cc
 inline constexpr double kShadowShare = 0.10;     ///< all pairs; half of it is that of few_guard.h where it judges as well
-inline constexpr double kThresholdShare = 0.15;  ///< split evenly among the thresholds that the user sets
+inline constexpr double kThresholdShare = 0.11;  ///< split evenly among the thresholds that the user sets
+inline constexpr double kResourceShare = 0.04;   ///< a quarter each for memory, descriptors, memory of GPUs and CPU time
 
-static_assert(kErrorShare + kRejectedShare + kDeadlineShare + kLatencyShare + kOutputShare + kShadowShare + kThresholdShare < 1 + 1e-9);
+static_assert(kErrorShare + kRejectedShare + kDeadlineShare + kLatencyShare + kOutputShare + kShadowShare + kThresholdShare +
+                  kResourceShare <
+              1 + 1e-9);
 
 /// With slices, the classes of requests have half of the parts of errors, latency and shadow, all together.
 inline double part_of_all(const Guard& guard) { return guard.slices.empty() ? 1 : 0.5; }

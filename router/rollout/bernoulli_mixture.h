@@ -2,7 +2,7 @@
 //
 //   BernoulliMixture threshold(0.01);     // at most 1 % bad
 //   threshold.observe(true);
-//   if (threshold.e() >= trip_value(0.001, 0.075)) ...
+//   if (threshold.e() >= trip_value(0.001, 0.055)) ...
 //
 // Against p_j = min(0.95, p0 2^j), j = 1..8, one answer has the likelihood ratio p_j/p0 if bad and (1-p_j)/(1-p0) if good: expectation 1 at
 // p0, less below. The change-point prior of change_point.h, one start in every 32 answers, keeps it sensitive after a million good ones.

@@ -52,6 +52,7 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
                .p0 = spec.guard.max_disagreement,
                .trip_value = trip_value(alpha_, pairs_share(spec.guard)),
                .ask_stable = false}),
+      resources_(spec.guard),
       errors_certificate_(0, 0.5),
       latency_certificate_(0, 0.5),
       agreement_certificate_(spec.guard.max_disagreement, spec.certify.confidence),
@@ -191,6 +192,12 @@ std::optional<Verdict> Judge::observe_sample(size_t guard, std::optional<double>
   return conclude(samples_[guard].verdict(), at);
 }
 
+std::optional<Verdict> Judge::observe(const ResourceRound& round, uint32_t weight_ppm, std::chrono::milliseconds at) {
+  for (Verdict& verdict : resources_.observe(round, weight_ppm, at))
+    if (auto concluded = conclude(std::move(verdict), at)) return concluded;
+  return std::nullopt;
+}
+
 void Judge::certify(const Observation& observation, std::chrono::milliseconds at) {
   const bool failed = is_failure(observation.outcome);
   if (observation.arm == Arm::kStable) return stable_failures_.observe(failed);
@@ -300,6 +307,7 @@ std::string Judge::held(std::chrono::milliseconds at) const {
   for (const SampleGuard& guard : samples_)
     if (!is_dry(guard.name()))
       if (std::string why = guard.held(at); !why.empty()) return why;
+  if (const auto waits = resources_.held(); waits && !is_dry(waits->cause)) return waits->reason;
   return "";
 }
 

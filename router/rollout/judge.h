@@ -17,6 +17,7 @@
 #include "router/rollout/latency_guards.h"
 #include "router/rollout/output_guards.h"
 #include "router/rollout/representative.h"
+#include "router/rollout/resource_guards.h"
 #include "router/rollout/sample_guard.h"
 #include "router/rollout/slice_guards.h"
 #include "router/rollout/spec.h"
@@ -34,6 +35,8 @@ class Judge {
   /// One answer, `age` after the start of the rollout. A verdict means: roll back.
   std::optional<Verdict> observe(const Observation& observation, std::chrono::nanoseconds age);
   std::optional<Verdict> observe(const ShadowPair& pair, std::chrono::milliseconds at);
+  /// The resources of the endpoints, while the canary has that weight.
+  std::optional<Verdict> observe(const ResourceRound& round, uint32_t weight_ppm, std::chrono::milliseconds at);
   /// The answer of a user's query; `guard` is its index in the specification.
   std::optional<Verdict> observe_sample(size_t guard, std::optional<double> value, std::chrono::milliseconds at);
 
@@ -93,6 +96,7 @@ class Judge {
   std::optional<FewGuard> few_;  // none: the user's limit is all there is
   std::vector<UserThreshold> thresholds_;
   std::vector<SampleGuard> samples_;
+  ResourceGuards resources_;
 
   StableRate stable_failures_;
   bool shadow_step_ = false;

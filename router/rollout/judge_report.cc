@@ -18,6 +18,7 @@ std::string_view dry_run_word(std::string_view guard) {
   if (guard.starts_with("slice:")) return "slices";
   if (guard.starts_with("threshold:")) return "thresholds";
   if (guard.starts_with("prometheus:")) return "prometheus";
+  if (guard.starts_with("res_")) return "resources";
   return guard;
 }
 
@@ -40,6 +41,7 @@ void Judge::each_guard(Visitor&& visit) const {
   if (few_) visit(*few_);
   for (const UserThreshold& threshold : thresholds_) visit(threshold.guard);
   for (const SampleGuard& guard : samples_) visit(guard);
+  resources_.each(visit);
 }
 
 std::vector<Evidence> Judge::evidence() const {
@@ -51,6 +53,7 @@ std::vector<Evidence> Judge::evidence() const {
   for (Evidence& line : slices_.evidence()) lines.push_back(std::move(line));
   for (const UserThreshold& threshold : thresholds_) lines.push_back(threshold.guard.evidence());
   for (const SampleGuard& guard : samples_) lines.push_back(guard.evidence());
+  resources_.each([&](const auto& guard) { lines.push_back(guard.evidence()); });
   for (Evidence& line : lines) line.dry_run = is_dry(line.guard);
   return lines;
 }
@@ -95,6 +98,7 @@ void Judge::fill(Report& report, std::chrono::milliseconds at) const {
   const size_t hidden = leading.events.size() - std::min(kShown, leading.events.size());
   report.events.assign(leading.events.begin() + static_cast<ptrdiff_t>(hidden), leading.events.end());
   report.shadow = differences_;
+  report.resources = resources_.lines();
   for (const auto& [guard, verdict] : dry_trips_) report.dry_run.push_back(verdict);
   report.note = held(at);
   if (!report.note.empty()) return;

@@ -1,7 +1,10 @@
 #include "router/rollout/rehearsal.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "router/rollout/draw.h"
 
@@ -9,6 +12,7 @@ namespace serin::rollout {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{250};
+constexpr double kCpuOfAnAnswer = 0.002, kIdleCpu = 0.005;  // seconds; and each second
 
 /// What was seen of stable before the rollout.
 Baseline baseline_of(const Recording& recording) {
@@ -53,14 +57,39 @@ class Stage {
     for (; next_tick_ <= then && goes_on(); next_tick_ += kTick) {
       now_ = next_tick_;
       rollout_.tick(now_);
+      if (now_ >= next_reading_) read_resources();
       if (rollout_.state().phase == Phase::kPaused) (void)rollout_.resume(now_);
     }
     if (goes_on()) now_ = std::max(now_, then);
   }
 
+  /// One process for each arm. The judge asks for pages of metrics at this pace.
+  void read_resources() {
+    constexpr double kMemory = 512 << 20, kNoise = 0.001, kCpuNoise = 0.1;
+    const auto interval = rollout_.spec().guard.resources.interval;
+    const double seconds = std::chrono::duration<double>(interval).count(), age = std::chrono::duration<double>(now_ - Time{}).count();
+    next_reading_ = now_ + interval;
+    ResourceRound round{.epoch = rollout_.state().epoch, .asked_stable = 1, .asked_canary = 1};
+    for (const Arm arm : {Arm::kStable, Arm::kCanary}) {
+      Process& process = processes_[static_cast<size_t>(arm)];
+      const bool ill = arm == Arm::kCanary;
+      const double answers = process.requests - std::exchange(process.before, process.requests);
+      process.cpu_seconds +=
+          kCpuOfAnAnswer * answers * (ill ? ailment_.cpu : 1) * std::max(0.0, 1 + kCpuNoise * normal_(random_)) + kIdleCpu * seconds;
+      round.samples.push_back({.arm = arm,
+                               .endpoint = ill ? 1U : 0U,
+                               .memory = kMemory * (1 + kNoise * normal_(random_) + (ill ? ailment_.leak * age / 60 : 0)),
+                               .cpu_seconds = process.cpu_seconds,
+                               .requests = process.requests,
+                               .idle_cpu = kIdleCpu});
+    }
+    rollout_.observe(round, now_);
+  }
+
   double uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 
   Observation answer(const Recorded& request, Arm arm) {
+    ++processes_[static_cast<size_t>(arm)].requests;
     Observation observation{.arm = arm,
                             .epoch = rollout_.state().epoch,
                             .outcome = request.outcome,
@@ -107,9 +136,14 @@ class Stage {
   const Recording& recording_;
   const Ailment ailment_;
   std::mt19937_64 random_;
-  Time now_{}, next_tick_{};
+  std::normal_distribution<double> normal_;
+  Time now_{}, next_tick_{}, next_reading_{};
   Rollout rollout_;
   uint64_t batches_ = 0;
+  struct Process {
+    double requests = 0, before = 0, cpu_seconds = 0;
+  };
+  std::array<Process, 2> processes_;  // by arm
   Rehearsal result_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "router/rollout/even_chance.h"
 #include "router/rollout/rank_guard.h"
 #include "router/rollout/threshold_guard.h"
 
@@ -63,12 +64,25 @@ Replay replay_few(const VerdictRecord& record) {
   return again;
 }
 
+/// even_chance.h
+Replay replay_usage(const VerdictRecord& record) {
+  EvenChanceProcess more(record.cap > 0 ? record.cap : kNoCap);
+  more.restore(record.above);
+  Replay again;
+  for (const DecidingEvent& event : record.events) {
+    more.observe(event.bad);
+    add_step(again, std::log2(more.e()), more.e() >= record.trip_value);
+  }
+  return again;
+}
+
 }  // namespace
 
 Replay replay(const VerdictRecord& record) {
   if (record.question == Question::kSilence || record.question == Question::kSamples) return count(record);
   if (record.question == Question::kSlower) return replay_ranks(record);
   if (record.question == Question::kAboveAndSame) return replay_few(record);
+  if (record.question == Question::kUsage) return replay_usage(record);
   EventProcess worse(record.tolerated_ratio);
   worse.restore(record.worse);
   const bool limited = record.question != Question::kWorse && record.p0 > 0 && record.p0 < 1;

@@ -9,6 +9,7 @@
 
 #include "router/rollout/observation.h"
 #include "router/rollout/phase.h"
+#include "router/rollout/resources.h"
 #include "runtime/base/histogram.h"
 
 namespace serin::rollout {
@@ -91,7 +92,8 @@ struct Report {
   std::vector<DecidingEvent> events;      ///< its latest events, oldest first, at most 128
   std::vector<DryRunTrip> dry_run;        ///< the first of each guard
   ShadowSummary shadow;
-  double step_seconds = 0;  ///< since the step began
+  std::vector<ResourceLine> resources;  ///< empty: they are not judged
+  double step_seconds = 0;              ///< since the step began
   /// Until it ends, at its rate so far; nothing: it waits for a person, or the time is not known yet.
   std::optional<double> step_eta_seconds;
   std::string note;  ///< other reasons that the steps hold, for display; may be empty

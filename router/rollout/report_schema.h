@@ -2,6 +2,7 @@
 #pragma once
 
 #include "router/rollout/report.h"
+#include "router/rollout/resources.h"
 #include "runtime/base/schema.h"
 
 namespace serin::rollout {
@@ -29,6 +30,19 @@ inline constexpr auto kEvent = schema::object<DecidingEvent>(
                   {.digits = 4}),
     schema::field("units", &DecidingEvent::units, "Pieces of evidence that it counts for.", {.digits = 4}),
     schema::field("bits", &DecidingEvent::bits, "log2 of the guard's e-value after it.", {.digits = 4}));
+
+inline constexpr auto kResource = schema::object<ResourceLine>(
+    "Resource", "What one endpoint uses of a resource, on average, and how that grows.",
+    schema::field("guard", &ResourceLine::guard, "res_memory, res_descriptors, res_gpu or res_cpu."),
+    schema::field("stable", &ResourceLine::stable, "Bytes or descriptors; of res_cpu seconds of CPU for an answer. null: not known.",
+                  {.digits = 6}),
+    schema::field("canary", &ResourceLine::canary, "The same of the canary.", {.digits = 6}),
+    schema::field("growth", &ResourceLine::growth, "Of the canary, a minute; of res_cpu how many times stable's cost. null: not known yet.",
+                  {.digits = 4}),
+    schema::field("growth_least", &ResourceLine::growth_least, "Its lower bound at 99.9 %.", {.digits = 4}),
+    schema::field("seconds_left", &ResourceLine::seconds_left,
+                  "Until the canary meets its limit, or has doubled, if it grows on like this. null: it does not grow.", {.digits = 4}),
+    schema::field("note", &ResourceLine::note, "Why it is not judged; else empty."));
 
 inline constexpr auto kDryRunVerdict = schema::object<DryRunTrip>("DryRunVerdict", "A guard under dryRun that would have rolled back.",
                                                                   schema::field("at_ms", &DryRunTrip::at, "Since the rollout began."),

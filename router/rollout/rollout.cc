@@ -74,6 +74,14 @@ bool Rollout::observe(const ShadowPair& pair, Time now) {
   return machine.advance_if_done(now);
 }
 
+bool Rollout::observe(const ResourceRound& round, Time now) {
+  Machine& machine = *machine_;
+  if (round.epoch != machine.state.epoch || is_over(machine.state.phase)) return false;
+  if (auto verdict = machine.judge.observe(round, machine.state.weight_ppm, machine.age(now)))
+    return machine.roll_back(*std::move(verdict));
+  return false;
+}
+
 bool Rollout::observe_sample(size_t guard, std::optional<double> value, Time now) {
   Machine& machine = *machine_;
   if (is_over(machine.state.phase)) return false;

@@ -45,6 +45,7 @@ class Rollout {
   // Each returns true if the state changed.
   bool observe(const Observation& observation, Time now);
   bool observe(const ShadowPair& pair, Time now);
+  bool observe(const ResourceRound& round, Time now);
   /// The answer of a Prometheus query; nothing: the query failed, had no fresh answer or NaN. `guard` is an index into the specification's.
   bool observe_sample(size_t guard, std::optional<double> value, Time now);
   bool tick(Time now);  ///< timers: step duration, bake; call a few times a second

@@ -56,6 +56,20 @@ struct Slice {
   std::vector<uint64_t> bounds;  ///< kBytes: they rise
 };
 
+/// The resources of the endpoints, by their own metrics: the router asks them during a rollout. An empty name is not judged.
+struct ResourceGuard {
+  bool on = true;
+  std::string path = "/metrics";
+  uint16_t port = 0;  ///< 0: that of the endpoint
+  std::chrono::nanoseconds interval{std::chrono::seconds(5)};
+  std::string memory = "process_resident_memory_bytes", descriptors = "process_open_fds", gpu = "nv_gpu_memory_used_bytes",
+              cpu = "process_cpu_seconds_total";
+  std::string requests;  ///< counter of the requests that the endpoint got; empty: the router's own count
+  std::optional<double> memory_limit, descriptor_limit, gpu_limit;
+  double cpu_ratio = 1.5;                                    ///< more than so many times stable's CPU time for an answer is not tolerated
+  std::chrono::nanoseconds horizon{std::chrono::hours(24)};  ///< a leak that meets its limit later does not count
+};
+
 struct Guard {
   double false_rollback = 0.001;              ///< alpha: the chance of ever rolling back a healthy canary
   std::optional<double> errors_max;           ///< errors: {max: 1%}: a threshold set by the user
@@ -80,6 +94,7 @@ struct Guard {
   enum class Unit : uint8_t { kBatch, kRequest, kKey } unit = Unit::kBatch;
   std::vector<PrometheusGuard> prometheus;
   std::vector<Slice> slices;
+  ResourceGuard resources;
 };
 
 struct Certify {

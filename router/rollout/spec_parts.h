@@ -32,6 +32,9 @@ void read_header(const config::Node& node, std::string& name, config::Problems& 
 void read_traffic(const config::Node& document, Spec& spec, config::Problems& problems);
 /// Whether a request can carry a header or cookie of that name.
 bool is_token(std::string_view name);
+/// Reads `guard: {resources: ...}`, and prints it.
+void read_resources(const config::Node& node, ResourceGuard& guard, config::Problems& problems);
+std::string print_resources(const ResourceGuard& guard);
 /// Reads `steps:` into spec.steps, and a promotion into spec.bake.
 void read_steps(const config::Node& list, Spec& spec, config::Problems& problems);
 Result<uint32_t> weight_of(const config::Node& node);

@@ -11,7 +11,6 @@
 namespace serin::rollout {
 namespace {
 
-/// A scalar that YAML cannot take for anything else.
 std::string print_list(const std::vector<std::string>& texts) {
   std::string out;
   for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + in_quotes(text);
@@ -93,7 +92,7 @@ std::string print_guard(const Guard& guard) {
              "  unit: {}\n",
              guard.false_rollback, max, guard.tolerate_ratio, print_latency(guard), print_output(guard),
              guard.when_stable_breaches_too == Guard::Breach::kHold ? "hold" : "rollback", print_unit(guard.unit)) +
-         print_prometheus(guard.prometheus) + print_slices(guard.slices);
+         print_resources(guard.resources) + print_prometheus(guard.prometheus) + print_slices(guard.slices);
 }
 
 std::string print_shield(const Shield& shield) {

@@ -176,13 +176,13 @@ void read_dry_run(const Node& list, Spec& spec, Problems& problems) {
   std::string word;
   for (const Node& item : list.items()) {
     const bool known =
-        problems.read(word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "slices", "thresholds", "prometheus"}));
+        problems.read(word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "slices", "thresholds", "prometheus", "resources"}));
     if (known && std::ranges::find(spec.dry_run, word) == spec.dry_run.end()) spec.dry_run.push_back(word);
   }
 }
 
 Guard read_guard(const Node& node, Guard guard, Problems& problems) {
-  problems.allow_only(node, {"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus", "slices"});
+  problems.allow_only(node, {"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus", "slices", "resources"});
   if (const auto alpha = node.find("falseRollback"); alpha && problems.read(guard.false_rollback, alpha->fraction()) &&
                                                      (guard.false_rollback < kSmallestAlpha || guard.false_rollback > 0.5))
     problems.add(alpha->error("must be above 0 and at most 0.5; default 0.001"));
@@ -196,6 +196,7 @@ Guard read_guard(const Node& node, Guard guard, Problems& problems) {
     guard.unit = word == "batch" ? Guard::Unit::kBatch : word == "key" ? Guard::Unit::kKey : Guard::Unit::kRequest;
   if (const auto prometheus = node.find("prometheus")) read_prometheus(*prometheus, guard, problems);
   if (const auto slices = node.find("slices")) read_slices(*slices, guard, problems);
+  if (const auto resources = node.find("resources")) read_resources(*resources, guard.resources, problems);
   return guard;
 }
 

@@ -22,10 +22,11 @@ struct VerdictRecord {
     kWorse,  ///< more often on the canary than its share explains?
     kAbove,  ///< above the limit p0?
     kAboveAndWorse,
-    kSilence,      ///< events are silences; `trip_value` of them roll back
-    kSlower,       ///< slower than stable, by the ranks of its answers?
-    kSamples,      ///< events are samples of a query; `trip_value` of them above p0 in a row roll back
-    kAboveAndSame  ///< above the limit p0, from a model that gives the same numbers otherwise? (few_guard.h)
+    kSilence,       ///< events are silences; `trip_value` of them roll back
+    kSlower,        ///< slower than stable, by the ranks of its answers?
+    kSamples,       ///< events are samples of a query; `trip_value` of them above p0 in a row roll back
+    kAboveAndSame,  ///< above the limit p0, from a model that gives the same numbers otherwise? (few_guard.h)
+    kUsage          ///< events are measurements of a resource; more than half of them bad? (even_chance.h)
   } question = Question::kWorse;
   double trip_value = 0;
   double tolerated_ratio = 1;

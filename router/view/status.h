@@ -112,6 +112,7 @@ struct Rollout {
   std::vector<rollout::DecidingEvent> events;
   std::vector<rollout::DryRunTrip> dry_run;
   Shadow shadow;
+  std::vector<rollout::ResourceLine> resources;
 };
 inline constexpr auto kRollout = schema::object<Rollout>(
     "Rollout", "The current or the last rollout of a service.", schema::field("id", &Rollout::id, "The service and a number: digits-7."),
@@ -139,7 +140,9 @@ inline constexpr auto kRollout = schema::object<Rollout>(
     schema::field("leading_guard", &Rollout::leading_guard, "The guard that decided or, before a verdict, is nearest to it."),
     schema::field<rollout::kEvent>("events", &Rollout::events, "The latest events of that guard, oldest first, at most 128."),
     schema::field<rollout::kDryRunVerdict>("dry_run", &Rollout::dry_run, "The first verdict of each guard under dryRun."),
-    schema::field<kShadow>("shadow", &Rollout::shadow, "The answers to mirrored requests."));
+    schema::field<kShadow>("shadow", &Rollout::shadow, "The answers to mirrored requests."),
+    schema::field<rollout::kResource>("resources", &Rollout::resources,
+                                      "What both versions use, by their own metrics. Empty: guard.resources is off."));
 
 struct Replica {
   std::string name, admin;

@@ -83,7 +83,8 @@ view::Rollout view_rollout(const ServiceStatus& status) {
           .leading_guard = report.leading_guard,
           .events = report.events,
           .dry_run = report.dry_run,
-          .shadow = view_shadow(report.shadow)};
+          .shadow = view_shadow(report.shadow),
+          .resources = report.resources};
 }
 
 view::Replicas view_replicas(const ReplicasStatus& replicas) {

@@ -63,6 +63,7 @@ export interface Rollout {
   events: Event[]; // The latest events of that guard, oldest first, at most 128.
   dry_run: DryRunVerdict[]; // The first verdict of each guard under dryRun.
   shadow: Shadow; // The answers to mirrored requests.
+  resources: Resource[]; // What both versions use, by their own metrics. Empty: guard.resources is off.
 }
 
 /** The guard that would roll back first, if evidence grows as in the last ten seconds. */
@@ -132,6 +133,17 @@ export interface Disagreement {
   canary_score?: number; // The canary's highest score.
   absolute?: number; // The largest difference.
   relative?: number; // The largest difference as a fraction of stable's value.
+}
+
+/** What one endpoint uses of a resource, on average, and how that grows. */
+export interface Resource {
+  guard: string; // res_memory, res_descriptors, res_gpu or res_cpu.
+  stable: number | null; // Bytes or descriptors; of res_cpu seconds of CPU for an answer. null: not known.
+  canary: number | null; // The same of the canary.
+  growth: number | null; // Of the canary, a minute; of res_cpu how many times stable's cost. null: not known yet.
+  growth_least: number | null; // Its lower bound at 99.9 %.
+  seconds_left: number | null; // Until the canary meets its limit, or has doubled, if it grows on like this. null: it does not grow.
+  note: string; // Why it is not judged; else empty.
 }
 
 /** Only where several routers share the rollouts. */
@@ -251,7 +263,7 @@ export interface VerdictAnswers {
 /** The reason for the decision of a guard, in numbers that replay to it. */
 export interface VerdictRecord {
   guard: string; // Its name.
-  question: "worse" | "above" | "above and worse" | "silence" | "slower" | "samples" | "above and same"; // The test that it makes.
+  question: "worse" | "above" | "above and worse" | "silence" | "slower" | "samples" | "above and same" | "usage"; // The test that it makes.
   trip_value: number; // The e-value, or the number of events, that rolls back.
   tolerated_ratio: number; // The multiple of stable's bad rate that the canary may have.
   mirrored: boolean; // It asks the reverse: whether events are too rare on the canary.

@@ -7,6 +7,7 @@ import { Curves } from "./curves";
 import { Certificates, EvidencePanel } from "./evidence";
 import { count, duration, milliseconds, percent, ppm } from "./format";
 import type { Model } from "./model";
+import { Resources } from "./resources";
 import { Shadow } from "./shadow";
 import type { Answers, Rollout, Service, Status } from "./types";
 import { isOver } from "./types";
@@ -141,6 +142,7 @@ export function ServiceView({ model, service, status }: { model: Model; service:
           <EvidencePanel rollout={rollout} />
           {!isOver(rollout.phase) && <Explained rollout={rollout} verdict={null} />}
           <Shadow rollout={rollout} />
+          <Resources rollout={rollout} />
         </>
       )}
       <Audit entries={model.detail.history} />

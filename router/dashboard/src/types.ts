@@ -9,6 +9,7 @@ export type {
   Event as DecidingEvent,
   Evidence,
   HistoryEntry,
+  Resource,
   Rollout,
   Service,
   Status,

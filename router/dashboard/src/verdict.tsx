@@ -1,6 +1,7 @@
 // verdict.tsx: why it was decided as it was, or how near it is: the question, and each event with the evidence after it.
 
 import { bits } from "./format";
+import { amount } from "./resources";
 import type { DecidingEvent, Rollout, Verdict } from "./types";
 import { isOver } from "./types";
 import { guardWords, question } from "./words";
@@ -15,7 +16,24 @@ function pairWords(event: DecidingEvent | Recorded): string {
   return "same" in event && event.same ? "the same numbers" : "other numbers";
 }
 
-function Events({ events, trip, counted, pairs }: { events: (DecidingEvent | Recorded)[]; trip: number; counted: boolean; pairs: boolean }) {
+/** What an event says in the column of its kind: share, value, pair, or measurement of the resource that the guard is about. */
+function saidBy(event: DecidingEvent | Recorded, kind: Kind, guard: string): string {
+  if (kind === "pairs") return pairWords(event);
+  if (kind === "counted") return `${+event.share.toPrecision(4)}`;
+  if (kind === "usage") return guard === "res_cpu" ? `${event.share.toFixed(2)} times` : amount(guard, event.share);
+  return `${(100 * event.share).toFixed(1)} %`;
+}
+
+type Kind = "shares" | "counted" | "pairs" | "usage";
+const kColumns: Record<Kind, string> = { shares: "expected share", counted: "value", pairs: "the pair has", usage: "measured" };
+
+const kindOf = (record: Verdict["record"]): Kind => {
+  if (record?.question === "silence" || record?.question === "samples") return "counted";
+  return record?.question === "above and same" ? "pairs" : record?.question === "usage" ? "usage" : "shares";
+};
+
+function Events({ events, trip, kind, guard }: { events: (DecidingEvent | Recorded)[]; trip: number; kind: Kind; guard: string }) {
+  const counted = kind === "counted";
   const latest = events.slice(-kShown);
   const hidden = events.length - latest.length;
   return (
@@ -27,7 +45,7 @@ function Events({ events, trip, counted, pairs }: { events: (DecidingEvent | Rec
         <tr>
           <th class="number">after</th>
           <th>from</th>
-          <th class="number">{pairs ? "the pair has" : counted ? "value" : "expected share"}</th>
+          <th class="number">{kColumns[kind]}</th>
           <th>{counted ? "times" : "bits"}</th>
         </tr>
       </thead>
@@ -39,7 +57,7 @@ function Events({ events, trip, counted, pairs }: { events: (DecidingEvent | Rec
               <span class={`swatch ${event.arm}`} aria-hidden="true" />
               {event.arm}
             </td>
-            <td class="number">{pairs ? pairWords(event) : counted ? +event.share.toPrecision(4) : `${(100 * event.share).toFixed(1)} %`}</td>
+            <td class="number">{saidBy(event, kind, guard)}</td>
             <td class="bar-cell">
               <span class={`bar ${event.bits >= trip ? "strong" : "weak"}`} aria-hidden="true">
                 <span style={{ width: `${100 * Math.min(1, Math.max(0, event.bits) / trip)}%` }} />
@@ -58,8 +76,8 @@ export function Explained({ rollout, verdict }: { rollout: Rollout; verdict: Ver
   const record = verdict?.id === rollout.id ? verdict.record : null;
   const leading = rollout.evidence.find((line) => line.guard === rollout.leading_guard);
   const decided = rollout.phase === "RolledBack" && record?.guard === rollout.cause;
-  const counted = record?.question === "silence" || record?.question === "samples";
-  const pairs = record?.question === "above and same";
+  const kind = kindOf(record);
+  const counted = kind === "counted";
   const trip = record ? (counted ? record.trip_value : Math.log2(record.trip_value)) : (leading?.bits_to_trip ?? 1);
   const guard = record?.guard ?? rollout.leading_guard;
   const events = record?.events ?? rollout.events;
@@ -75,7 +93,7 @@ export function Explained({ rollout, verdict }: { rollout: Rollout; verdict: Ver
             <b>{guard}</b>: {guardWords(guard)}. {record ? question(record) : ""}{" "}
             {`${decided ? "Rolled back" : over ? "It would have rolled back" : "Rolls back"} at ${+trip.toPrecision(4)} ${counted ? "times" : "bits"}.`}
           </p>
-          {events.length > 0 && <Events events={events} trip={trip} counted={counted} pairs={pairs} />}
+          {events.length > 0 && <Events events={events} trip={trip} kind={kind} guard={guard} />}
           {over && (
             <p class="hint">
               <code>serin rollout explain {rollout.id}</code> decides it once more from this record.

@@ -18,6 +18,10 @@ const kGuards: Record<string, string> = {
   out_score_low: "scores below stable's p5",
   out_label: "a label too often, or too rarely",
   hang: "no answer at all",
+  res_memory: "memory that grows",
+  res_descriptors: "open descriptors that grow",
+  res_gpu: "GPU memory that grows",
+  res_cpu: "CPU time for an answer",
 };
 
 const kOfClass: Record<string, string> = { errors: "failures", latency: "slower than stable", shadow: "other answers" };
@@ -62,6 +66,10 @@ export function question(record: NonNullable<Verdict["record"]>): string {
       return `How many samples in a row were above ${record.p0}?`;
     case "above and same":
       return `Has the canary an entirely different label in more than ${limit} of the pairs, although it gives the same numbers otherwise?`;
+    case "usage":
+      return record.guard === "res_cpu"
+        ? "Does an answer cost more CPU time than tolerated in more than half of the comparisons?"
+        : "Is it more than before, and grown by more than stable's, in more than half of its changes?";
     default:
       return record.question;
   }

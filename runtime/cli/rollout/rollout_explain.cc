@@ -28,6 +28,9 @@ std::string question(const VerdictRecord& record) {
     case VerdictRecord::Question::kAboveAndSame:
       return fmt::format("is the canary far off in more than {:g} % of the pairs, though it is numerically the same in more than {:g} %?",
                          100 * record.p0, 100 * record.same_p0.value_or(0));
+    case VerdictRecord::Question::kUsage:
+      return record.guard == "res_cpu" ? "does an answer cost more CPU time than tolerated in more than half of the comparisons?"
+                                       : "is it more than before, and grown by more than stable's, in more than half of its changes?";
   }
   return "";
 }
@@ -50,6 +53,8 @@ std::string event_line(const VerdictRecord& record, const rollout::DecidingEvent
     const std::string before = event.good_before > 0 ? fmt::format("  after {} pairs without", event.good_before) : "";
     return fmt::format("  {:>10.3f} s  {:<17}  {:>7.2f} bits{}\n", at, said, bits, before);
   }
+  if (record.question == VerdictRecord::Question::kUsage)
+    return fmt::format("  {:>10.3f} s  {:>12.6g}  {:<4}  {:>7.2f} bits\n", at, event.share, event.bad ? "more" : "less", bits);
   std::string more;
   if (record.question == VerdictRecord::Question::kSlower)
     more = fmt::format("  {}{}", rank_words(event.rank), event.one_sided ? ", one-sided" : "");

@@ -44,7 +44,9 @@ constexpr Case kCases[] = {{"healthy", {}},
                            {"latency x1.3", {.slower = 1.3}},
                            {"latency x2", {.slower = 2}},
                            {"latency x10", {.slower = 10}},
-                           {"p99 x3", {.tail = 0.03}}};
+                           {"p99 x3", {.tail = 0.03}},
+                           {"leak 10 %/min", {.leak = 0.1}},
+                           {"CPU x2", {.cpu = 2}}};
 
 struct Summary {
   std::string name;

@@ -61,6 +61,34 @@ std::string time_to_verdict(const json::value& rollout) {
   return fmt::format("{} rolls it back in about {}, at the pace of the last 10 s", text(next.at("guard")), when);
 }
 
+std::string print_amount(const json::value& resource, const char* key) {
+  const json::value& value = resource.at(key);
+  if (value.is_null()) return "?";
+  const std::string guard = text(resource.at("guard"));
+  if (guard == "res_cpu") return fmt::format("{:.3g} ms", 1000 * number(value));
+  return guard == "res_descriptors" ? fmt::format("{:.4g}", number(value)) : fmt::format("{:.4g} MiB", number(value) / (1 << 20));
+}
+
+/// "  res_memory           canary 512 MiB, stable 500 MiB, grows by 1.2 MiB a minute (at least 0.9 MiB)"
+std::string print_resources(const json::array& list) {
+  std::string lines;
+  for (const json::value& entry : list) {
+    const std::string guard = text(entry.at("guard"));
+    if (const std::string note = text(entry.at("note")); !note.empty()) {
+      lines += fmt::format("  {:<20} {}\n", guard, note);
+      continue;
+    }
+    lines += fmt::format("  {:<20} canary {}, stable {}", guard, print_amount(entry, "canary"), print_amount(entry, "stable"));
+    if (!entry.at("growth").is_null())
+      lines +=
+          guard == "res_cpu"
+              ? fmt::format(" an answer: {:.2f} times (at least {:.2f})", number(entry.at("growth")), number(entry.at("growth_least")))
+              : fmt::format(", grows by {} a minute (at least {})", print_amount(entry, "growth"), print_amount(entry, "growth_least"));
+    lines += "\n";
+  }
+  return lines;
+}
+
 std::string print_certificates(const json::array& list) {
   std::string lines;
   for (const json::value& entry : list) {
@@ -108,7 +136,9 @@ std::string print_status(const json::value& status) {
     lines += "certificate for the next step\n" + print_certificates(certificates);
   lines += "evidence against the canary, in bits of what it takes to roll back\n";
   if (const std::string verdict = time_to_verdict(rollout); !verdict.empty()) lines += "  " + verdict + "\n";
-  return lines + print_evidence(rollout.at("evidence").as_array());
+  lines += print_evidence(rollout.at("evidence").as_array());
+  const auto& resources = rollout.at("resources").as_array();
+  return resources.empty() ? lines : lines + "resources of an endpoint\n" + print_resources(resources);
 }
 
 std::string print_status_line(const json::value& status) {

@@ -33,6 +33,16 @@ net::Handler with_metrics(const metrics::Registry& registry, std::vector<std::st
   };
 }
 
+/// Tells who looks for the page at the port of clients where it is: people read the words, a router the header.
+net::Handler with_pointer(uint16_t metrics_port, net::Handler others) {
+  return [metrics_port, others = std::move(others)](net::Request request, net::Responder responder) {
+    if (request.path != "/metrics" || request.method != "GET") return others(std::move(request), std::move(responder));
+    net::Response pointer = net::json_error(404, fmt::format("Not Found; metrics are at port {}", metrics_port));
+    pointer.headers.set("x-serin-metrics-port", std::to_string(metrics_port));
+    responder.send(std::move(pointer));
+  };
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options, const ServeLimits& limits,
@@ -71,6 +81,7 @@ Result<std::unique_ptr<ServePorts>> ServePorts::open(const ServeOptions& options
   if (options.port) {
     net::Handler handler = ports->http_api_.at(Access::Port::kData);
     if (!options.metrics_paths.empty()) handler = with_metrics(registry, options.metrics_paths, &access, std::move(handler));
+    if (ports->metrics_ && options.dialect == serving::Dialect::kSerin) handler = with_pointer(ports->metrics_->port(), std::move(handler));
     net::ServerOptions http = listening("http", options.address, *options.port, limits.http);
     if (options.tls_for_grpc_only) http.tls = nullptr;
     SERIN_TRY(ports->http_, net::Server::start(loops, std::move(http), std::move(handler)));

@@ -59,6 +59,7 @@ def test_metrics_are_pointed_to(shared_runtime, begin):
     for path in ("/metrics", "/v2/metrics", "/monitoring/prometheus/metrics"):
         answer = call(shared_runtime.url + path)
         assert answer.status == 404 and answer.error.endswith(where), answer.error
+    assert call(shared_runtime.url + "/metrics").headers["x-serin-metrics-port"] == str(shared_runtime.ports["metrics"])
     assert call(begin().url + "/metrics").error.endswith("; metrics are off")
 
 

@@ -186,6 +186,8 @@ REFUSED = [
     {"guard": {"errors": {"tolerateRatio": 0.5}}}, {"guard": {"latency": {"p99": "0ms"}}}, {"guard": {"latency": {"p99": 50}}},
     {"guard": {"latency": {"p42": "5ms"}}}, {"guard": {"latency": {"baseline": 7}}}, {"guard": {"output": {"compare": "vibes"}}},
     {"guard": {"output": {"drift": 1}}}, {"guard": {"unit": "key"}}, {"guard": {"unit": "user"}}, {"guard": {"whenStableBreachesToo": "panic"}},
+    {"guard": {"resources": "on"}}, {"guard": {"resources": {"memory": "a b"}}}, {"guard": {"resources": {"cpuRatio": 1}}},
+    {"guard": {"resources": {"path": "metrics"}}}, {"guard": {"resources": {"port": 70000}}}, {"guard": {"resources": {"memoryLimit": 0}}},
     {"guard": {"prometheus": []}}, {"guard": {"prometheus": {"name": "x"}}},
     {"guard": {"prometheus": {"name": "a b", "address": "http://p", "query": "q", "max": 1}}},
     {"guard": {"prometheus": {"name": "a", "address": "p:9090", "query": "q", "max": 1}}},

@@ -228,7 +228,7 @@ TEST(Batches, ThatFailAreFoundWhateverTheirSizes) {
   }
 }
 
-// p0 = 1 %, one of two thresholds (share .075).
+// p0 = 1 %, one of two thresholds (share .055).
 TEST(Thresholds, AreThoseOfTheDesign) {
   constexpr std::array<std::pair<double, double>, 4> kRows{{{1, 3}, {0.5, 7}, {0.1, 75}, {0.05, 268}}};
   Random random(5);
@@ -236,7 +236,7 @@ TEST(Thresholds, AreThoseOfTheDesign) {
     std::vector<double> delays;
     for (int run = 0; run < 2000; ++run) {
       BernoulliMixture threshold(0.01);
-      while (threshold.e() < trip_value(0.001, 0.075)) threshold.observe(random.chance(rate));
+      while (threshold.e() < trip_value(0.001, 0.055)) threshold.observe(random.chance(rate));
       delays.push_back(static_cast<double>(threshold.answers()));
     }
     const Quantiles delay = quantiles(std::move(delays));
@@ -250,8 +250,8 @@ TEST(Thresholds, AreRarelyCrossedByACanaryAtThem) {
   int crossed = 0;
   for (int run = 0; run < 2000; ++run) {
     BernoulliMixture threshold(0.01);
-    for (int i = 0; i < 10'000 && threshold.e() < trip_value(0.001, 0.075); ++i) threshold.observe(random.chance(0.01));
-    crossed += threshold.e() >= trip_value(0.001, 0.075);
+    for (int i = 0; i < 10'000 && threshold.e() < trip_value(0.001, 0.055); ++i) threshold.observe(random.chance(0.01));
+    crossed += threshold.e() >= trip_value(0.001, 0.055);
   }
   EXPECT_LE(crossed, 2) << "expected 0.15 of 2000";
 }
@@ -260,7 +260,7 @@ TEST(Thresholds, FindAFaultThatBeginsLate) {
   BernoulliMixture threshold(0.01);
   for (int i = 0; i < 1'000'000; ++i) threshold.observe(false);
   int errors = 0;
-  while (threshold.e() < trip_value(0.001, 0.075)) {
+  while (threshold.e() < trip_value(0.001, 0.055)) {
     threshold.observe(true);
     ASSERT_LE(++errors, 50);
   }

@@ -17,7 +17,9 @@ namespace {
 using testing::HasSubstr;
 
 TEST(AlphaBudget, SumsToOne) {
-  EXPECT_NEAR(kErrorShare + kRejectedShare + kDeadlineShare + kLatencyShare + kOutputShare + kShadowShare + kThresholdShare, 1, 1e-12);
+  EXPECT_NEAR(
+      kErrorShare + kRejectedShare + kDeadlineShare + kLatencyShare + kOutputShare + kShadowShare + kThresholdShare + kResourceShare, 1,
+      1e-12);
   EXPECT_NEAR(trip_value(0.001, kErrorShare), 3333.33, 0.01);
 }
 

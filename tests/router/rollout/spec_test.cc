@@ -179,6 +179,26 @@ TEST(Spec, HasAWordForDisagreementAndMirroringThatAreFoundOut) {
   EXPECT_TRUE(again->judge_few && !again->shadow_ppm && again->max_disagreement == 0.1);
 }
 
+TEST(Spec, JudgesResourcesUnlessTheyAreOff) {
+  const auto resources = [](const std::string& text) { return parse_with("guard: {resources: " + text + "}").value().guard.resources; };
+  EXPECT_TRUE(resources("auto").on);
+  EXPECT_EQ(resources("auto").interval, std::chrono::seconds(5));
+  EXPECT_FALSE(resources("off").on);
+  const ResourceGuard named = resources("{memory: heap_bytes, cpu: off, memoryLimit: 1e9, port: 8002, horizon: 2h}");
+  EXPECT_EQ(named.memory, "heap_bytes");
+  EXPECT_EQ(named.cpu, "");
+  EXPECT_EQ(named.memory_limit, 1e9);
+  EXPECT_EQ(named.port, 8002);
+  EXPECT_EQ(named.horizon, std::chrono::hours(2));
+  for (const auto& [text, words] : {std::pair("{memory: 1x}", "the name of a metric, or off"),
+                                    {"{path: metrics}", "a path such as /metrics"},
+                                    {"{interval: 10ms}", "at least 100ms"},
+                                    {"{cpuRatio: 1}", "cpuRatio"},
+                                    {"sometimes", "auto"},
+                                    {"{leak: 1}", "leak"}})
+    EXPECT_THAT(complaint(std::string("guard: {resources: ") + text + "}"), HasSubstr(words)) << text;
+}
+
 TEST(Spec, AcceptsJsonAndAPlainListOfWeights) {
   const auto spec = parse(R"({"service": "digits", "stable": 1, "canary": {"version": 2}, "steps": [5, 25, 50, 100]})");
   ASSERT_TRUE(spec) << spec.error().message;
@@ -195,7 +215,11 @@ TEST(Spec, PrintsWhatItReadsBack) {
         "dryRun: [output]",
         "guard: {slices: [{name: a, header: b}, {name: c, json: '/d \"~1'}, {name: e, bytes: [1, 2]}, {name: f, label: true}]}",
         "shield: {hedge: \"off\"}",
-        "guard: {prometheus: {name: q, address: 'http://p:9090', query: 'rate(x{a=\"b\\\\n\"}[1m]) > 0', max: 1e-3, interval: 1m}}"}) {
+        "guard: {prometheus: {name: q, address: 'http://p:9090', query: 'rate(x{a=\"b\\\\n\"}[1m]) > 0', max: 1e-3, interval: 1m}}",
+        "guard: {resources: \"off\"}",
+        "guard: {resources: {path: /m, port: 8002, interval: 1s, memory: a_b, descriptors: \"off\", gpuMemory: \"off\", cpu: c:d, "
+        "requests: n_total, "
+        "memoryLimit: 2e9, descriptorLimit: 1000, gpuMemoryLimit: 1e10, cpuRatio: 2, horizon: 1h}}"}) {
     const auto spec = parse_with(line);
     ASSERT_TRUE(spec) << spec.error().message;
     const std::string printed = print_spec(*spec);
