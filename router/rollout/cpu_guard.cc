@@ -70,6 +70,12 @@ std::optional<CpuGuard::Ratio> CpuGuard::ratio() const {
   return Ratio{std::exp(mean), std::exp(mean - kStudentOf8 * std::sqrt(squares / (count - 1) / count))};
 }
 
+std::string CpuGuard::held() const {
+  if (4 * dearer_.bits() < dearer_.bits_to_trip() || ratios_.empty() || ratios_.back() <= std::log(most_ratio_)) return "";
+  return fmt::format("held: an answer of the canary takes {:.2f} times the CPU time of stable's, and that is not proved yet",
+                     std::exp(ratios_.back()));
+}
+
 Evidence CpuGuard::evidence() const {
   return {.guard = kName, .bits = dearer_.bits(), .bits_to_trip = dearer_.bits_to_trip(), .canary_events = dearer_.bad()};
 }

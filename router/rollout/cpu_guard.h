@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <string>
 
 #include "router/rollout/even_chance.h"
 #include "router/rollout/event_guard.h"
@@ -34,6 +35,9 @@ class CpuGuard {
   }
   /// One round. Nothing: there is none before it to compare with. Returns whether to roll back.
   bool observe(const std::optional<CpuSpent>& canary, const std::optional<CpuSpent>& stable, std::chrono::milliseconds at);
+
+  /// A quarter of the evidence: a reason to wait. Empty: none.
+  std::string held() const;
 
   static constexpr const char* kName = "res_cpu";
   std::string name() const { return kName; }

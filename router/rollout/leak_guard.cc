@@ -8,7 +8,8 @@
 //   more than stable's: above everything that stable has had. What stable lives with does not kill, and a cold canary fills up to it
 //   unlike stable's: twice what stable grew by within as much time, or within as many answers. Load and saw teeth are common to both
 //
-// With half of the evidence in bits, growth that is material, above stable's and not stopping makes the steps wait. That costs no alpha.
+// With half of the evidence in bits, growth that is material, above stable's and not stopping makes the steps wait, and so
+// does one whose window is still too short. That costs no alpha.
 //
 // The first has the bound of alpha_budget.h. The others can only spare a canary. The window is all rounds since the last restart or change
 // of the weight, or the later half, quarter or eighth of them, for a leak that began in between.
@@ -94,6 +95,8 @@ bool LeakGuard::observe(const std::optional<ResourceLevel>& canary, const std::o
   growth_ = canary_.growth(0);
   const bool tripped = leading().tripped();
   if (2 * leading().bits() < leading().bits_to_trip()) return false;
+  if (!growth_ && canary->value > stable_highest_)
+    held_ = fmt::format("held: {} of the canary grows, and this step is too short yet to know by how much", options_.text);
   for (const double after : kWindows)
     if (const auto growth = canary_.growth(after); growth && convicts(*growth) && tripped) {
       growth_ = growth;

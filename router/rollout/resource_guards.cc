@@ -127,6 +127,7 @@ std::vector<Verdict> ResourceGuards::observe(const ResourceRound& round, uint32_
 std::optional<Verdict> ResourceGuards::held() const {
   for (const LeakGuard& guard : leaks_)
     if (!guard.held().empty()) return Verdict{guard.name(), guard.held()};
+  if (const std::string why = cpu_.held(); !why.empty()) return Verdict{cpu_.name(), why};
   return std::nullopt;
 }
 

@@ -209,8 +209,8 @@ def test_every_metric_of_the_router_is_in_the_tables_with_its_type():
     for path in {path for pattern in SOURCES for path in ROOT.glob(pattern)}:
         text = path.read_text()
         registered = REGISTERED.findall(text)
-        names = set(re.findall(r'"((?:serin_(?:route|rollout|admin|webhook|http|tls)|process)_[a-z_]+)"', text))
-        assert names == {name for _, name in registered}, f"{path}: a metric whose type this test does not find"
+        names = set(re.findall(r'"(serin_(?:route|rollout|admin|webhook|http|tls)_[a-z_]+)"', text))
+        assert names == {name for _, name in registered if name.startswith("serin_")}, f"{path}: a metric whose type this test does not find"
         known |= {name: KINDS.get(kind, kind) for kind, name in registered}
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in METRICS.read_text().splitlines() if line.startswith(("| `serin_", "| `process_"))]
     told = {row[0].strip("`"): row[1] for row in rows}

@@ -63,6 +63,9 @@ ServiceStatus full_status() {
                                                                    .stable_label = 7,
                                                                    .canary_label = 9,
                                                                    .stable_score = 0.75}}}};
+  report.resources = {
+      {.guard = "res_memory", .stable = 5e8, .canary = 6e8, .growth = 1'234'567, .growth_least = 1e6, .seconds_left = 486.123},
+      {.guard = "res_gpu", .note = "not judged"}};
   report.step_seconds = 10.1;
   report.step_eta_seconds = 41.23456;
   report.note = "waits for traffic";
@@ -104,7 +107,9 @@ TEST(StatusJson, HasEveryField) {
       R"("dry_run":[{"at_ms":1700,"guard":"out_label","reason":"would have"}],)"
       R"("shadow":{"compared":100,"mismatches":2,"labels":1,"largest_absolute":0.123457,"largest_relative":0,"mean_score":-1.5,)"
       R"("examples":[{"at_ms":20,"form":true},{"at_ms":30,"stable_label":7,"canary_label":9,"stable_score":0.75,"canary_score":0.875,)"
-      R"("absolute":0.5,"relative":0.25}]}},)"
+      R"("absolute":0.5,"relative":0.25}]},)"
+      R"("resources":[{"guard":"res_memory","stable":5e+08,"canary":6e+08,"growth":1.235e+06,"growth_least":1e+06,"seconds_left":486.1,"note":""},)"
+      R"({"guard":"res_gpu","stable":null,"canary":null,"growth":null,"growth_least":null,"seconds_left":null,"note":"not judged"}]},)"
       R"("replicas":{"self":"a","leader":"b","store_reachable":true,"behind_seconds":0.250,"untold_verdicts":2,)"
       R"("alive":[{"name":"a","admin":"http://a:8081","leads":false},{"name":"b","admin":"http://b:8081","leads":true}]}})");
 }
@@ -125,7 +130,7 @@ TEST(StatusJson, LeavesOutReplicasAndSaysNullForTheRest) {
       R"("cause":"","reason":"","note":"","seconds":0.000,"step_seconds":0.000,"step_eta_seconds":null,"next_verdict":null,)"
       R"("answers":{"stable":0,"canary":0,"shadow":0,"step_canary":0},"evidence":[],"certificates":[],"leading_guard":"","events":[],)"
       R"("dry_run":[],"shadow":{"compared":0,"mismatches":0,"labels":0,"largest_absolute":0,"largest_relative":0,"mean_score":0,)"
-      R"("examples":[]}}})");
+      R"("examples":[]},"resources":[]}})");
 }
 
 TEST(TimelineJson, HasAColumnForEachQuantity) {
