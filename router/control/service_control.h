@@ -60,7 +60,7 @@ class ServiceControl {
   // Effects of answers and time. True: something changed and waits to be saved.
   bool observe(rollout::Observation observation, Time now);
   bool observe(rollout::ShadowPair pair, Time now);
-  /// What the endpoints use. With several routers, each asks them itself.
+  /// The resources of the endpoints. With several routers, each asks them itself.
   bool observe(rollout::ResourceRound round, Time now);
   /// An answer to the specification's query `guard`; nothing: no fresh answer. Ignored if the running rollout is not `id`.
   bool observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now);
