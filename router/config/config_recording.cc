@@ -37,7 +37,7 @@ Result<RecordingConfig> read_recording(const Node& node) {
   SERIN_CHECK(node.allow_only({"requests", "bytes", "keep", "headers", "redact", "file", "key"}));
   RecordingConfig recording;
   SERIN_TRY(const int64_t requests, node.integer("requests", 1, 1'000'000, static_cast<int64_t>(recording.requests)));
-  SERIN_TRY(const int64_t bytes, node.integer("bytes", 1 << 20, int64_t{1} << 33, static_cast<int64_t>(recording.bytes)));
+  SERIN_TRY(const int64_t bytes, node.integer("bytes", 1 << 20, int64_t{1} << 30, static_cast<int64_t>(recording.bytes)));
   recording.requests = static_cast<size_t>(requests);
   recording.bytes = static_cast<size_t>(bytes);
   SERIN_TRY(const auto keep, node.duration("keep", recording.keep));
@@ -48,7 +48,7 @@ Result<RecordingConfig> read_recording(const Node& node) {
     std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   SERIN_TRY(recording.redact, read_list(node, "redact"));
   for (const std::string& place : recording.redact)
-    if (place.size() < 2 || !place.starts_with('/')) return node.find("redact")->error("must be JSON pointers such as /parameters/user");
+    if (!rollout::is_json_pointer(place)) return node.find("redact")->error("must be JSON pointers such as /parameters/user");
   SERIN_TRY(recording.file, node.text("file", ""));
   SERIN_TRY(const std::string key, node.text("key", ""));
   if (recording.file.empty() != key.empty()) return node.error("file and key belong together: nothing is written that is not encrypted");

@@ -270,6 +270,11 @@ Status read_services(const Node& root, RouterConfig& config) {
     SERIN_TRY(ServiceConfig service, read_service(item));
     if (std::ranges::find(config.services, service.name, &ServiceConfig::name) != config.services.end())
       return item.error(fmt::format("service '{}' given twice", service.name));
+    const auto same_file = [&](const ServiceConfig& other) {
+      return service.recording && other.recording && !service.recording->file.empty() && service.recording->file == other.recording->file;
+    };
+    if (std::ranges::any_of(config.services, same_file))
+      return item.error(fmt::format("recording: another service has the file '{}' already", service.recording->file));
     config.services.push_back(std::move(service));
   }
   return {};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <sys/stat.h>
 
@@ -14,7 +15,7 @@ namespace serin::router {
 namespace {
 
 constexpr std::string_view kMagic = "serin sealed 1\n";
-constexpr size_t kNonce = 12, kTag = 16, kLargestSealed = size_t{2} << 30, kMostRecords = 10'000'000;
+constexpr size_t kSalt = 32, kNonce = 12, kTag = 16, kLargestSealed = size_t{2} << 30, kMostRecords = 10'000'000;
 
 using Context = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
 
@@ -54,6 +55,13 @@ bool open(const SealingKey& key, std::string_view place, std::string_view sealed
          EVP_DecryptFinal_ex(context.get(), raw(text, inner.size()), &size) == 1;
 }
 
+/// Each file has a key of its own: one key would wear out (2^32 random nonces), and records of two files could be mixed.
+bool derive(const SealingKey& key, std::string_view salt, SealingKey& derived) {
+  unsigned size = 0;
+  return HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), raw(salt), salt.size(), derived.data(), &size) != nullptr &&
+         size == derived.size();
+}
+
 void put(std::string& out, uint64_t value) {
   char bytes[sizeof value];
   std::memcpy(bytes, &value, sizeof value);
@@ -88,17 +96,21 @@ Result<SealingKey> read_sealing_key(const std::string& path) {
 }
 
 Status write_sealed(const std::string& path, const SealingKey& key, std::string_view purpose, const std::vector<std::string>& records) {
-  std::string out(kMagic);
+  std::string out(kMagic), salt(kSalt, '\0');
+  SealingKey own{};
+  const Error failed{Code::kInternal, fmt::format("{}: cannot be encrypted", path)};
+  if (RAND_bytes(raw(salt, 0), kSalt) != 1 || !derive(key, salt, own)) return failed;
+  out += salt;
   put(out, records.size());
   for (size_t i = 0; i < records.size(); ++i) {
-    const std::string sealed = seal(key, place_of(purpose, i, records.size()), records[i]);
-    if (sealed.empty()) return Error{Code::kInternal, fmt::format("{}: cannot be encrypted", path)};
+    const std::string sealed = seal(own, place_of(purpose, i, records.size()), records[i]);
+    if (sealed.empty()) return failed;
     put(out, sealed.size());
     out += sealed;
   }
   // A file without records is authenticated as well.
-  const std::string end = seal(key, place_of(purpose, records.size(), records.size()), "");
-  if (end.empty()) return Error{Code::kInternal, fmt::format("{}: cannot be encrypted", path)};
+  const std::string end = seal(own, place_of(purpose, records.size(), records.size()), "");
+  if (end.empty()) return failed;
   return write_file_atomically(path, out + end, 0600);
 }
 
@@ -107,18 +119,21 @@ Result<std::vector<std::string>> read_sealed(const std::string& path, const Seal
   const Error damaged{Code::kCorrupt, fmt::format("{}: damaged, or written with another key or for another service", path)};
   if (!whole.starts_with(kMagic)) return damaged;
   std::string_view left = std::string_view(whole).substr(kMagic.size());
+  SealingKey own{};
+  if (left.size() < kSalt || !derive(key, left.substr(0, kSalt), own)) return damaged;
+  left.remove_prefix(kSalt);
   uint64_t count = 0;
   if (!take(left, count) || count > kMostRecords) return damaged;
   std::vector<std::string> records;
   std::string text;
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t size = 0;
-    if (!take(left, size) || size > left.size() || !open(key, place_of(purpose, i, count), left.substr(0, static_cast<size_t>(size)), text))
+    if (!take(left, size) || size > left.size() || !open(own, place_of(purpose, i, count), left.substr(0, static_cast<size_t>(size)), text))
       return damaged;
     left.remove_prefix(static_cast<size_t>(size));
     records.push_back(text);
   }
-  if (!open(key, place_of(purpose, count, count), left, text)) return damaged;
+  if (!open(own, place_of(purpose, count, count), left, text)) return damaged;
   return records;
 }
 

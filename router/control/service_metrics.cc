@@ -36,7 +36,14 @@ ServiceMetrics::ServiceMetrics(metrics::Registry& registry, std::string service)
 
 void ServiceMetrics::count(const rollout::ShadowPair& pair) { pairs_[!pair.comparable ? 2 : pair.mismatch ? 1 : 0]->add(); }
 
-void ServiceMetrics::count_verdict(const std::string& outcome, const std::string& cause) {
+/// Clients choose the classes of a slice: "slice:country=de:errors" is one label with all others of the slice.
+static std::string without_class(const std::string& guard) {
+  const size_t value = guard.starts_with("slice:") ? guard.find('=') : std::string::npos;
+  return value == std::string::npos ? guard : guard.substr(0, value) + guard.substr(guard.rfind(':'));
+}
+
+void ServiceMetrics::count_verdict(const std::string& outcome, const std::string& of) {
+  const std::string cause = without_class(of);
   auto& counter = verdicts_[{outcome, cause}];
   if (!counter)
     counter = registry_.counter("serin_rollout_verdicts_total", "Rollouts that have ended.",
@@ -49,8 +56,9 @@ void ServiceMetrics::show(const rollout::Report& report, size_t steps) {
   step_->set(report.state.step + 1);
   steps_->set(static_cast<double>(steps));
   for (const rollout::Evidence& line : report.evidence) {
-    Evidence& gauges = evidence_[line.guard];
-    const metrics::Labels labels{{"service", service_}, {"guard", line.guard}};
+    const std::string guard = without_class(line.guard);  // of a slice the class that is nearest
+    Evidence& gauges = evidence_[guard];
+    const metrics::Labels labels{{"service", service_}, {"guard", guard}};
     if (!gauges.bits)
       gauges = {registry_.gauge("serin_route_evidence_bits", "Evidence against the canary: log2 of the guard's e-value.", labels),
                 registry_.gauge("serin_route_evidence_trip_bits", "Evidence at which the guard rolls back.", labels)};

@@ -15,10 +15,22 @@ namespace {
 
 using rollout::Slice;
 
+/// Of UTF-8: control characters from U+0080 to U+009F, ends of lines and of paragraphs, and marks that turn the direction of the text.
+bool has_controls(std::string_view text) {
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    const auto byte = [&](size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };
+    if (byte(i) == 0xc2 && byte(i + 1) < 0xa0) return true;
+    if (byte(i) != 0xe2) continue;
+    if (byte(i + 1) == 0x80 && byte(i + 2) >= 0xa8 && byte(i + 2) <= 0xae) return true;
+    if (byte(i + 1) == 0x81 && byte(i + 2) >= 0xa6 && byte(i + 2) <= 0xa9) return true;
+  }
+  return false;
+}
+
 bool is_class(std::string_view text) {
   constexpr size_t kLongest = 64;
   const auto bad = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '"' || c == '\'' || c == '\\'; };
-  return !text.empty() && text.size() <= kLongest && std::ranges::none_of(text, bad) && is_utf8(text);
+  return !text.empty() && text.size() <= kLongest && std::ranges::none_of(text, bad) && is_utf8(text) && !has_controls(text);
 }
 
 /// 5000 between 4096 and 65536: "4096-65535".

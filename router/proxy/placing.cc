@@ -61,7 +61,9 @@ void place_by_draw(const Service& service, Lane& lane, const Target& target, con
   else if (draw.place != rollout::Place::kStable)
     placed.purpose = Purpose::kFallback;
   const bool sampled = split.shadow_ppm > 0 && lane.random() % rollout::kAll < split.shadow_ppm;
-  placed.spare = !spec.guard.shadow_ppm && split.weight_ppm > 0;
+  // A canary that is held at 0 because it hung gets copies that nobody asked for, too.
+  const bool may_be_asked = split.weight_ppm == 0 && std::ranges::any_of(spec.steps, &rollout::Step::is_shadow);
+  placed.spare = !spec.guard.shadow_ppm && !may_be_asked;
   placed.mirror = sampled && canary_takes && placed.version == split.stable && !(placed.spare && service.shared);
   if (!placed.spare || placed.version == split.canary || !(placed.judged || placed.mirror)) return;
   const EndpointState* endpoint = canary_endpoint(service, lane, split, target.grpc, now);

@@ -88,11 +88,15 @@ void Proxy::State::watch(const std::string& name, Service& service) {
 Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, metrics::Registry& metrics)
     : state_(new State{.loops = loops}) {
   state_->router.silence = config.limits.silence_timeout;
+  std::vector<std::string> recording;
   for (size_t index = 0; index < config.services.size(); ++index) {
     const ServiceConfig& service = config.services[index];
     auto& made = state_->router.services.emplace(service.name, make_service(service, index, controller, metrics)).first->second;
-    if (service.recording) made->recorder = recorders.get(service.name, *service.recording, metrics);
+    if (!service.recording) continue;
+    made->recorder = recorders.get(service.name, *service.recording, metrics);
+    recording.push_back(service.name);
   }
+  recorders.keep_only(recording);
   std::random_device entropy;
   state_->places.resize(loops.size());
   for (size_t i = 0; i < loops.size(); ++i)

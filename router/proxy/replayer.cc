@@ -122,7 +122,8 @@ void Replayer::look() {
     left_.clear();
   } else if (!spec_ || split.epoch != split_.epoch) {
     spec_ = lane_.spec(service_, split);
-    const size_t most = spec_ && !spec_->steps.empty() ? spec_->steps.front().replay : 0;
+    size_t most = spec_ && !spec_->steps.empty() ? spec_->steps.front().replay : 0;
+    if (most > 0 && !service_.recorder->begin_replay(split.epoch)) most = 0;
     left_ = service_.recorder->latest(most, Recorder::Clock::now());
     std::ranges::reverse(left_);
     if (most > 0)

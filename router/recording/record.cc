@@ -4,7 +4,6 @@
 #include <array>
 #include <string>
 
-#include "runtime/base/number.h"
 #include "runtime/protocol/oip/oip_rest.h"
 
 namespace serin::router {
@@ -22,21 +21,19 @@ bool is_kept(const RecordingConfig& config, std::string_view name) {
 
 std::optional<RecordedRequest> record(const RecordingConfig& config, const net::Head& request, std::string_view body,
                                       protocol::JsonPointerReader& json) {
-  RecordedRequest made{.method = request.method, .target = request.target, .headers = {}, .body = std::string(body), .at = {}};
-  const std::string_view json_length = request.headers.get(protocol::kJsonLength);
-  std::string new_length;
+  RecordedRequest made{.method = request.method,
+                       .target = request.target.substr(0, request.target.find('?')),  // a query may have a credential
+                       .headers = {},
+                       .body = std::string(body),
+                       .at = {}};
   if (!config.redact.empty()) {
-    const auto bytes = json_length.empty() ? std::optional<uint64_t>(body.size()) : parse_number<uint64_t>(json_length);
-    if (!bytes || *bytes > body.size() || request.headers.has("content-encoding")) return std::nullopt;
-    auto redacted = json.redact(body.substr(0, static_cast<size_t>(*bytes)), config.redact);
+    if (request.headers.has("content-encoding") || request.headers.has(protocol::kJsonLength)) return std::nullopt;
+    auto redacted = json.redact(body, config.redact);
     if (!redacted) return std::nullopt;
-    new_length = std::to_string(redacted->size());
-    made.body = *std::move(redacted) + std::string(body.substr(static_cast<size_t>(*bytes)));
+    made.body = *std::move(redacted);
   }
   for (const net::Header header : request.headers) {
-    if (!is_kept(config, header.name)) continue;
-    const bool is_length = !new_length.empty() && net::equal_ignoring_case(header.name, protocol::kJsonLength);
-    made.headers.emplace_back(header.name, is_length ? new_length : std::string(header.value));
+    if (is_kept(config, header.name)) made.headers.emplace_back(header.name, header.value);
   }
   return made;
 }

@@ -11,8 +11,8 @@
 
 namespace serin::router {
 
-/// Keeps the headers that say what the body is, and those that the configuration names: no credentials, no cookies, no addresses.
-/// Nothing: the body is not JSON, or is compressed, so that it cannot be redacted.
+/// Keeps the path without its query, the headers that say what the body is, and those that the configuration names: no credentials, no
+/// cookies, no addresses. Nothing: the body cannot be redacted, because it is not JSON, is compressed, or has tensors in binary form.
 std::optional<RecordedRequest> record(const RecordingConfig& config, const net::Head& request, std::string_view body,
                                       protocol::JsonPointerReader& json);
 

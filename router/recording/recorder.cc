@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "router/config/sealed_file.h"
 #include "runtime/base/log.h"
@@ -15,16 +16,24 @@ constexpr std::chrono::seconds kBetweenSaves{60};
 
 std::string purpose_of(const std::string& service) { return "recorded requests of " + service; }
 
+/// What decides which parts of a request are kept.
+std::string settings_of(const RecordingConfig& config) {
+  std::string text;
+  for (const auto* list : {&config.headers, &config.redact}) {
+    for (const std::string& entry : *list) text += entry + '\n';
+    text += '\n';
+  }
+  return text;
+}
+
 }  // namespace
 
-Recorder::Recorder(std::string service, const RecordingConfig& config) : service_(std::move(service)), config_(config) {
-  if (config_.file.empty()) return;
-  load();
+Recorder::Recorder(std::string service, const RecordingConfig& config, bool successor) : service_(std::move(service)), config_(config) {
+  if (!config_.file.empty() && !successor) load();
   writer_ = std::thread([this] { run(); });
 }
 
 Recorder::~Recorder() {
-  if (!writer_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -46,7 +55,12 @@ void Recorder::load() {
   const auto records = read_sealed(config_.file, config_.key, purpose_of(service_));
   if (!records && records.error().code == Code::kNotFound) return;
   Status read = records ? Status() : Status(records.error());
-  for (size_t i = 0; records && read && i < records->size(); ++i) {
+  if (records && (records->empty() || records->front() != settings_of(config_))) {
+    if (!records->empty()) log::info("service '{}': recording: headers or redact have changed: what was recorded is deleted", service_);
+    changed_ = true;
+    return;
+  }
+  for (size_t i = 1; records && read && i < records->size(); ++i) {
     auto request = decode_request((*records)[i]);
     if (!request) {
       read = request.error();
@@ -68,6 +82,7 @@ void Recorder::trim(Clock::time_point now) {
          (requests_.size() > config_.requests || bytes_ > config_.bytes || requests_.front()->at + config_.keep < now)) {
     bytes_ -= requests_.front()->bytes();
     requests_.pop_front();
+    changed_ = true;  // what is deleted here is deleted in the file as well
   }
   if (!count_) return;
   count_->set(static_cast<double>(requests_.size()));
@@ -106,7 +121,7 @@ Status Recorder::save() {
     if (config_.file.empty() || !may_write_ || !std::exchange(changed_, false)) return {};
     kept.assign(requests_.begin(), requests_.end());
   }
-  std::vector<std::string> records;
+  std::vector<std::string> records{settings_of(config_)};
   for (const auto& request : kept) records.push_back(encode(*request));
   Status written = write_sealed(config_.file, config_.key, purpose_of(service_), records);
   const std::lock_guard lock(mutex_);
@@ -115,26 +130,44 @@ Status Recorder::save() {
 }
 
 void Recorder::retire(Recorder& successor) {
-  if (const Status saved = save(); !saved) log::error("service '{}': recording: {}", service_, saved.error().message);
+  const bool same_file = config_.file == successor.config_.file;
+  if (!same_file)
+    if (const Status saved = save(); !saved) log::error("service '{}': recording: {}", service_, saved.error().message);
   const std::lock_guard lock(mutex_);
+  const std::lock_guard its_lock(successor.mutex_);
+  if (same_file) successor.may_write_ = may_write_;
   may_write_ = false;
   next_ = std::numeric_limits<Clock::rep>::max();
-  const std::lock_guard its_lock(successor.mutex_);
-  successor.requests_ = requests_;
-  successor.bytes_ = bytes_;
+  successor.replayed_ = replayed_;
   successor.changed_ = true;
+  if (settings_of(config_) == settings_of(successor.config_)) {
+    successor.requests_.insert(successor.requests_.end(), requests_.begin(), requests_.end());
+    successor.bytes_ += bytes_;
+  }
+  requests_.clear();
+  bytes_ = 0;
   successor.trim(Clock::now());
+}
+
+bool Recorder::begin_replay(uint32_t epoch) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(replayed_, epoch) != epoch;
 }
 
 std::shared_ptr<Recorder> Recorders::get(const std::string& service, const RecordingConfig& config, metrics::Registry& registry) {
   std::shared_ptr<Recorder>& recorder = recorders_[service];
   if (!recorder || !(recorder->config() == config)) {
-    auto next = std::make_shared<Recorder>(service, config);
+    const bool same_file = recorder && recorder->config().file == config.file;
+    auto next = std::make_shared<Recorder>(service, config, same_file);
     if (recorder) recorder->retire(*next);
     recorder = std::move(next);
   }
   recorder->show(registry);
   return recorder;
+}
+
+void Recorders::keep_only(const std::vector<std::string>& services) {
+  std::erase_if(recorders_, [&](const auto& entry) { return std::ranges::find(services, entry.first) == services.end(); });
 }
 
 void Recorder::run() {

@@ -16,8 +16,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "router/config/config.h"
 #include "router/recording/recorded_request.h"
@@ -30,8 +32,9 @@ class Recorder {
  public:
   using Clock = std::chrono::system_clock;
 
-  /// A file that cannot be read is reported in the log, and is kept: nothing is written over it.
-  Recorder(std::string service, const RecordingConfig& config);
+  /// A file that cannot be read is reported in the log, and is kept: nothing is written over it. Requests in it that were recorded with other
+  /// `headers` or `redact` are deleted. successor: of a recorder with the same file, which retire() replaces.
+  Recorder(std::string service, const RecordingConfig& config, bool successor = false);
   ~Recorder();
   /// Its metrics are part of this registry from now on.
   void show(metrics::Registry& registry);
@@ -42,10 +45,12 @@ class Recorder {
   void add(RecordedRequest request);
   /// Newest first; those that are too old are left out.
   Recording latest(size_t most, Clock::time_point now) const;
-  /// Writes the file now; nothing where there is none.
+  /// Deletes what is too old, and writes the file now if there is one.
   Status save();
-  /// Saves for the last time: another recorder has its file, and its requests.
+  /// Gives its requests to another recorder, unless that keeps less of a request, and records and writes nothing more.
   void retire(Recorder& successor);
+  /// Whether the requests are to be sent for this epoch of a rollout. Once: to send them again would be no new evidence.
+  bool begin_replay(uint32_t epoch);
 
  private:
   void load();
@@ -62,6 +67,7 @@ class Recorder {
   std::deque<std::shared_ptr<const RecordedRequest>> requests_;  // oldest first
   size_t bytes_ = 0;
   bool changed_ = false, ending_ = false, may_write_ = true;
+  std::optional<uint32_t> replayed_;  // the latest epoch
   std::thread writer_;
 };
 
@@ -70,6 +76,8 @@ class Recorders {
  public:
   /// The recorder of a service. With other settings than before it is a new one, which keeps the requests.
   std::shared_ptr<Recorder> get(const std::string& service, const RecordingConfig& config, metrics::Registry& registry);
+  /// Forgets the recorders of all other services, and their requests in memory.
+  void keep_only(const std::vector<std::string>& services);
 
  private:
   std::map<std::string, std::shared_ptr<Recorder>> recorders_;

@@ -37,6 +37,7 @@ size_t count_thresholds(const Guard& guard) { return guard.latency_max.size() + 
 Judge::Judge(const Spec& spec, const Baseline& baseline)
     : certify_(spec.certify),
       compare_outputs_(spec.guard.compare != Guard::Compare::kOff),
+      copies_asked_(spec.guard.shadow_ppm.has_value()),
       alpha_(spec.guard.false_rollback),
       dry_run_(spec.dry_run),
       units_(unit_of(spec)),
@@ -88,6 +89,12 @@ void Judge::begin_step(uint32_t weight_ppm, bool shadow_step) {
 }
 
 std::optional<Verdict> Judge::observe(const Observation& observation, std::chrono::nanoseconds age) {
+  auto verdict = judge_answer(observation, age);
+  if (observation.drawn) slices_.name(observation.classes);
+  return verdict;
+}
+
+std::optional<Verdict> Judge::judge_answer(const Observation& observation, std::chrono::nanoseconds age) {
   const auto at = std::chrono::duration_cast<std::chrono::milliseconds>(age);
   for (const Settled& earlier : units_.settle(observation, age))
     if (auto verdict = judge_unit(earlier.observation, earlier.unit, at)) return verdict;
@@ -255,8 +262,11 @@ std::optional<Verdict> Judge::judge_disagreement(const ShadowPair& pair, std::ch
   if (few_ && few_->observe(pair, at))
     if (auto verdict = conclude(few_->verdict(), at)) return verdict;
   // New weights may answer otherwise as they like where nobody asked for a comparison: an embedding has no label.
-  if (pair.spare) return std::nullopt;
-  if (auto differs = slices_.differs(pair, at))
+  // In a step with a weight the canary may be held at 0, where the data path cannot tell such copies from those of a shadow step.
+  if (pair.spare || (!shadow_step_ && !copies_asked_)) return std::nullopt;
+  auto differs = slices_.differs(pair, at);
+  slices_.name(pair.classes);
+  if (differs)
     if (auto verdict = conclude(*std::move(differs), at)) return verdict;
   if (!shadow_.observe(Arm::kCanary, pair.mismatch, Unit(0.5), /*alone=*/true, at)) return std::nullopt;
   const Evidence evidence = shadow_.evidence();

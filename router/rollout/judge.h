@@ -51,6 +51,7 @@ class Judge {
   VerdictRecord record() const;
 
  private:
+  std::optional<Verdict> judge_answer(const Observation& observation, std::chrono::nanoseconds age);
   std::optional<Verdict> judge_unit(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
   bool is_cold(const Observation& observation) const;
   std::optional<Verdict> judge_failure(const Observation& observation, const Unit& unit, std::chrono::milliseconds at);
@@ -81,7 +82,7 @@ class Judge {
   static std::optional<bool> is_bad(const UserThreshold& threshold, const Observation& observation);
 
   Certify certify_;
-  bool compare_outputs_;
+  bool compare_outputs_, copies_asked_;
   double alpha_;
   std::vector<std::string> dry_run_;
 

@@ -41,12 +41,19 @@ std::unique_ptr<SliceGuards::Class> SliceGuards::make_class(const Slice& slice, 
 }
 
 /// Null: it has no class, is the first of its class, or comes after kMostClasses others.
-SliceGuards::Class* SliceGuards::find(Group& group, const std::string& value) {
-  if (value.empty()) return nullptr;
+SliceGuards::Class* SliceGuards::find(const Group& group, const std::string& value) {
   const auto found = std::ranges::find(group.classes, value, [](const auto& one) -> const std::string& { return one->value; });
-  if (found != group.classes.end()) return found->get();
-  if (group.classes.size() < kMostClasses) group.classes.push_back(make_class(group.slice, value));
-  return nullptr;
+  return found != group.classes.end() ? found->get() : nullptr;
+}
+
+void SliceGuards::name(const Classes& classes) {
+  if (!classes) return;
+  for (size_t i = 0; i < std::min(groups_.size(), classes->size()); ++i) {
+    const std::string& value = (*classes)[i];
+    Group& group = groups_[i];
+    if (!value.empty() && group.classes.size() < kMostClasses && find(group, value) == nullptr)
+      group.classes.push_back(make_class(group.slice, value));
+  }
 }
 
 template <class Visitor>

@@ -28,6 +28,8 @@ class SliceGuards {
  public:
   SliceGuards(const Guard& guard, bool sticky);
 
+  /// After everything else about this request: from now on its classes are judged, up to kMostClasses of each slice.
+  void name(const Classes& classes);
   /// As RankComparison, for the classes of the request. Nothing where requests stick to an arm.
   void learn(const Observation& observation, std::chrono::milliseconds at);
   void not_good(const Observation& observation, bool warm, std::chrono::milliseconds at);
@@ -61,7 +63,7 @@ class SliceGuards {
     Slice slice;
     std::vector<std::unique_ptr<Class>> classes;
   };
-  Class* find(Group& group, const std::string& value);
+  static Class* find(const Group& group, const std::string& value);
   std::unique_ptr<Class> make_class(const Slice& slice, const std::string& value) const;
   template <class Visitor>
   void visit_classes(const Classes& classes, Visitor&& visit);

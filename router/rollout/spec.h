@@ -168,6 +168,8 @@ std::vector<Step> blue_green_steps();
 Result<Guard> parse_guard(const config::Node& node, Guard defaults = {});
 /// The specification as YAML that parse_spec reads back to the same.
 std::string print_spec(const Spec& spec);
+/// Whether the text is a JSON pointer (RFC 6901) to a part of a document: "/parameters/language".
+bool is_json_pointer(std::string_view text);
 /// "5", "0.25", "12.5%": percent with at most four decimals -> ppm; refuses negatives, NaN, over 100, five decimals.
 Result<uint32_t> parse_weight(std::string_view text);
 

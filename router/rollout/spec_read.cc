@@ -175,14 +175,15 @@ void read_dry_run(const Node& list, Spec& spec, Problems& problems) {
   if (!list.is_list()) return problems.add(list.error("must be a list such as [output, latency]"));
   std::string word;
   for (const Node& item : list.items()) {
-    const bool known =
-        problems.read(word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "slices", "thresholds", "prometheus", "resources"}));
+    const bool known = problems.read(
+        word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "slices", "thresholds", "prometheus", "resources"}));
     if (known && std::ranges::find(spec.dry_run, word) == spec.dry_run.end()) spec.dry_run.push_back(word);
   }
 }
 
 Guard read_guard(const Node& node, Guard guard, Problems& problems) {
-  problems.allow_only(node, {"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus", "slices", "resources"});
+  problems.allow_only(
+      node, {"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus", "slices", "resources"});
   if (const auto alpha = node.find("falseRollback"); alpha && problems.read(guard.false_rollback, alpha->fraction()) &&
                                                      (guard.false_rollback < kSmallestAlpha || guard.false_rollback > 0.5))
     problems.add(alpha->error("must be above 0 and at most 0.5; default 0.001"));

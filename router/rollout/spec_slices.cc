@@ -23,14 +23,6 @@ bool is_slice_name(const std::string& name) {
   return !name.empty() && name.size() <= 32 && name.find_first_not_of(kAllowed) == std::string::npos;
 }
 
-/// RFC 6901: empty or begins with a slash; a tilde is followed by 0 or 1. The whole document is no class.
-bool is_json_pointer(const std::string& text) {
-  if (text.size() < 2 || text.size() > 1024 || text.front() != '/') return false;
-  for (size_t at = text.find('~'); at != std::string::npos; at = text.find('~', at + 1))
-    if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1')) return false;
-  return true;
-}
-
 void read_bounds(const Node& node, std::vector<uint64_t>& bounds, Problems& problems) {
   const auto items = node.items();
   if (items.empty() || items.size() >= kMostClasses)
@@ -73,6 +65,14 @@ Slice read_slice(const Node& node, Problems& problems) {
 }
 
 }  // namespace
+
+/// It begins with a slash, and a tilde is followed by 0 or 1.
+bool is_json_pointer(std::string_view text) {
+  if (text.size() < 2 || text.size() > 1024 || text.front() != '/') return false;
+  for (size_t at = text.find('~'); at != std::string_view::npos; at = text.find('~', at + 1))
+    if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1')) return false;
+  return true;
+}
 
 void read_slices(const Node& node, Guard& guard, Problems& problems) {
   const auto entries = node.items();

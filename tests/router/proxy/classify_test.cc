@@ -47,7 +47,8 @@ TEST(Classify, ReadsTheJsonBeforeBinaryTensors) {
 }
 
 TEST(Classify, RefusesValuesThatALogCannotHave) {
-  for (const char* value : {"a\"b", "a\\b", "it's", "\xff\xfe"}) EXPECT_EQ(classes(with("x-country", value), "")[0], "") << value;
+  for (const char* value : {"a\"b", "a\\b", "it's", "\xff\xfe", "a\u009b31m", "a\u202eb", "a\u2066b", "a\u2028b"})
+    EXPECT_EQ(classes(with("x-country", value), "")[0], "") << value;
   for (const char* escape : {"\\n", "\\u0000", "\\u007f", "\\\"", "\\\\"})
     EXPECT_EQ(classes({}, fmt::format(R"({{"parameters": {{"language": "a{}"}}}})", escape))[1], "") << escape;
   EXPECT_EQ(classes(with("x-country", std::string(64, 'a')), "")[0].size(), 64U);

@@ -29,9 +29,15 @@ struct Kin {
 };
 
 /// Pairs until a rollback; nothing: none in `most`.
+Spec mirrored_at_5(const std::string& guard) {
+  Spec spec = hold_at(5, guard);
+  spec.guard.shadow_ppm = 100'000;  // asked for: all pairs count
+  return spec;
+}
+
 struct Trial {
   Trial(const Kin& kin, uint64_t seed, uint64_t most, const std::string& guard = "")
-      : rollout(Rollout::start(hold_at(5, guard), "s-1", 1, simulated_baseline(), Time())) {
+      : rollout(Rollout::start(mirrored_at_5(guard), "s-1", 1, simulated_baseline(), Time())) {
     Random random(seed);
     for (pairs = 1; pairs <= most; ++pairs) {
       ShadowPair pair{.epoch = 1, .comparable = true};

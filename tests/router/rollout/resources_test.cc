@@ -116,7 +116,9 @@ struct Trial {
       if (world.steps) {
         constexpr double kSteps[] = {1, 5, 20, 50};
         const double wanted = kSteps[std::min<size_t>(3, static_cast<size_t>(seconds / 120))];
-        if (wanted != weight) EXPECT_TRUE(rollout.set_weight(static_cast<uint32_t>(10'000 * wanted), now));
+        if (wanted != weight) {
+          EXPECT_TRUE(rollout.set_weight(static_cast<uint32_t>(10'000 * wanted), now));
+        }
         weight = wanted;
       }
       const double ramp = world.load_ramp > 0 ? 1 + std::clamp((seconds - 600) / world.load_ramp, 0.0, 1.0) : 1;

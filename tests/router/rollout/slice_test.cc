@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr double kShareOfClass = 0.03;  // of the traffic
-constexpr char kByCountry[] = "guard: {slices: [{name: country, header: x-country}]}\n";
+constexpr char kByCountry[] = "guard: {slices: [{name: country, header: x-country}], output: {shadow: 10%}}\n";
 
 /// What is wrong with the canary, for the class "de".
 struct Ill {
@@ -146,7 +146,7 @@ Observation answer(Arm arm, const std::string& country, Outcome outcome = Outcom
 
 TEST(Slices, AreJudgedUpToSixteenClasses) {
   SliceGuards slices(hold_at(5, kByCountry).guard, false);
-  for (int i = 0; i < 20; ++i) EXPECT_FALSE(slices.failed(answer(Arm::kCanary, fmt::format("c{}", i), Outcome::kError), Unit(0.05), {}));
+  for (int i = 0; i < 20; ++i) slices.name(answer(Arm::kCanary, fmt::format("c{}", i)).classes);
   const auto fails = [&](const std::string& country) {
     for (int i = 0; i < 20; ++i)
       if (const auto verdict = slices.failed(answer(Arm::kCanary, country, Outcome::kError), Unit(0.05), milliseconds(i)))
@@ -161,11 +161,34 @@ TEST(Slices, AreJudgedUpToSixteenClasses) {
 TEST(Slices, ReportTheNearestClass) {
   SliceGuards slices(hold_at(5, kByCountry).guard, false);
   EXPECT_TRUE(slices.evidence().empty());
-  for (const char* country : {"fr", "de", "de", "de"}) (void)slices.failed(answer(Arm::kCanary, country, Outcome::kError), Unit(0.05), {});
+  for (const char* country : {"fr", "de", "de"}) slices.name(answer(Arm::kCanary, country).classes);
+  for (const char* country : {"de", "de"}) (void)slices.failed(answer(Arm::kCanary, country, Outcome::kError), Unit(0.05), {});
   const auto lines = slices.evidence();
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[0].guard, "slice:country=de:errors");
-  EXPECT_EQ(lines[0].canary_events, 2U) << "the first of a class only makes it known";
+  EXPECT_EQ(lines[0].canary_events, 2U);
+}
+
+// Otherwise failures that come fast could choose the classes that are judged.
+TEST(Slices, TheRequestThatNamesAClassIsNoEvidenceInIt) {
+  for (const Outcome outcome : {Outcome::kError, Outcome::kRejected, Outcome::kDeadline, Outcome::kOk}) {
+    Rollout rollout = Rollout::start(hold_at(5, kByCountry), "s-1", 1, Baseline(), Time());
+    Observation first = answer(Arm::kCanary, "de", outcome);
+    first.epoch = rollout.state().epoch;
+    first.batch = BatchId{1, 0, 1};
+    rollout.observe(first, Time());
+    const auto of_class = [&] {
+      double bits = -1;
+      for (const Evidence& line : rollout.report().evidence)
+        if (line.guard == "slice:country=de:errors") bits = line.bits;
+      return bits;
+    };
+    EXPECT_EQ(of_class(), 0) << "known, and nothing else";
+    if (outcome == Outcome::kOk) continue;
+    first.batch = BatchId{2, 0, 1};
+    rollout.observe(first, Time());
+    EXPECT_GT(of_class(), 0);
+  }
 }
 
 }  // namespace

@@ -140,6 +140,7 @@ TEST(Spec, HasTheDefaultsThatTheSchemaStates) {
   for (const char* part : {"guard", "certify", "shield"})
     scalars_below(*config::Node::parse(printed, "printed").value().find(part), written);
   for (const char* given : {"name", "address", "query", "max"}) written.erase(std::string("guard.prometheus[0].") + given);
+  EXPECT_EQ(stated.extract("guard.resources").mapped(), "auto");      // short for its keys
   EXPECT_EQ(written.extract("guard.output.output").mapped(), "");     // the first one: no name
   EXPECT_EQ(written.extract("certify.onTimeout").mapped(), "pause");  // its only value
 
