@@ -207,11 +207,15 @@ std::optional<Verdict> Judge::observe(const ResourceRound& round, uint32_t weigh
 
 void Judge::certify(const Observation& observation, std::chrono::milliseconds at) {
   const bool failed = is_failure(observation.outcome);
-  if (observation.arm == Arm::kStable) return stable_failures_.observe(failed);
+  const auto slow = failed || is_cold(observation) ? std::nullopt : latency_.exceeds_p99(observation, at);
+  if (observation.arm == Arm::kStable) {
+    if (slow) stable_slow_.observe(*slow);
+    return stable_failures_.observe(failed);
+  }
   errors_certificate_.observe(failed, stable_failures_);
-  if (failed || is_cold(observation)) return;
-  constexpr double kStableRate = 0.01;  // of answers beyond stable's p99, by definition
-  if (const auto slow = latency_.exceeds_p99(observation, at)) latency_certificate_.observe(*slow, kStableRate, kStableRate);
+  if (!slow) return;
+  constexpr double kKnown = 0.01;  // of answers beyond stable's p99, by definition; more of them once stable is slower than it was
+  latency_certificate_.observe(*slow, std::max(kKnown, stable_slow_.lower_bound()), std::max(kKnown, stable_slow_.estimate()));
 }
 
 /// A pair is two attempts, each drawn with weight 1/2; event_guard.cc has the proof. While the canary has a weight of its own, stable's half is

@@ -99,7 +99,7 @@ class Judge {
   std::vector<SampleGuard> samples_;
   ResourceGuards resources_;
 
-  StableRate stable_failures_;
+  StableRate stable_failures_, stable_slow_;
   bool shadow_step_ = false;
   RateCertificate errors_certificate_, latency_certificate_;
   AgreementCertificate agreement_certificate_;
