@@ -29,22 +29,21 @@ std::string settings_of(const RecordingConfig& config) {
 }  // namespace
 
 Recorder::Recorder(std::string service, const RecordingConfig& config, bool successor) : service_(std::move(service)), config_(config) {
-  if (!config_.file.empty() && !successor) load();
+  if (!config_.file.empty() && !successor) {
+    const MutexLock lock(mutex_);
+    load();
+  }
   writer_ = std::thread([this] { run(); });
 }
 
 Recorder::~Recorder() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  ended_.notify_all();
+  sleeper_.end();
   writer_.join();
   if (const Status saved = save(); !saved) log::error("service '{}': recording: {}", service_, saved.error().message);
 }
 
 void Recorder::show(metrics::Registry& registry) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   count_ = registry.gauge("serin_route_recorded_requests", "Requests that are kept to be sent to a canary.", {{"service", service_}});
   size_ =
       registry.gauge("serin_route_recorded_bytes", "Memory of the requests that are kept to be sent to a canary.", {{"service", service_}});
@@ -76,7 +75,6 @@ void Recorder::load() {
   log::error("service '{}': recording: {}; it is left as it is, and requests are kept in memory only", service_, read.error().message);
 }
 
-/// With mutex_ held, or before there are other threads.
 void Recorder::trim(Clock::time_point now) {
   while (!requests_.empty() &&
          (requests_.size() > config_.requests || bytes_ > config_.bytes || requests_.front()->at + config_.keep < now)) {
@@ -93,7 +91,7 @@ void Recorder::add(RecordedRequest request) {
   const Clock::time_point now = request.at;
   auto kept = std::make_shared<const RecordedRequest>(std::move(request));
   if (kept->bytes() > config_.bytes) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!wants(now)) return;  // another thread was first
   bytes_ += kept->bytes();
   requests_.push_back(std::move(kept));
@@ -106,7 +104,7 @@ void Recorder::add(RecordedRequest request) {
 }
 
 Recording Recorder::latest(size_t most, Clock::time_point now) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Recording newest;
   for (auto each = requests_.rbegin(); each != requests_.rend() && newest.size() < most; ++each)
     if ((*each)->at + config_.keep >= now) newest.push_back(*each);
@@ -116,7 +114,7 @@ Recording Recorder::latest(size_t most, Clock::time_point now) const {
 Status Recorder::save() {
   std::vector<std::shared_ptr<const RecordedRequest>> kept;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     trim(Clock::now());
     if (config_.file.empty() || !may_write_ || !std::exchange(changed_, false)) return {};
     kept.assign(requests_.begin(), requests_.end());
@@ -124,7 +122,7 @@ Status Recorder::save() {
   std::vector<std::string> records{settings_of(config_)};
   for (const auto& request : kept) records.push_back(encode(*request));
   Status written = write_sealed(config_.file, config_.key, purpose_of(service_), records);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   changed_ = changed_ || !written;
   return written;
 }
@@ -133,8 +131,8 @@ void Recorder::retire(Recorder& successor) {
   const bool same_file = config_.file == successor.config_.file;
   if (!same_file)
     if (const Status saved = save(); !saved) log::error("service '{}': recording: {}", service_, saved.error().message);
-  const std::lock_guard lock(mutex_);
-  const std::lock_guard its_lock(successor.mutex_);
+  const MutexLock lock(mutex_);
+  const MutexLock its_lock(successor.mutex_);
   if (same_file) successor.may_write_ = may_write_;
   may_write_ = false;
   next_ = std::numeric_limits<Clock::rep>::max();
@@ -150,7 +148,7 @@ void Recorder::retire(Recorder& successor) {
 }
 
 bool Recorder::begin_replay(uint32_t epoch) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(replayed_, epoch) != epoch;
 }
 
@@ -172,14 +170,11 @@ void Recorders::keep_only(const std::vector<std::string>& services) {
 
 void Recorder::run() {
   std::string trouble;
-  std::unique_lock lock(mutex_);
-  while (!ended_.wait_for(lock, kBetweenSaves, [this] { return ending_; })) {
-    lock.unlock();
+  while (sleeper_.pause(kBetweenSaves)) {
     const Status saved = save();
     const std::string said = saved ? "" : saved.error().message;
     if (!said.empty() && said != trouble) log::error("service '{}': recording: {}", service_, said);
     trouble = said;
-    lock.lock();
   }
 }
 

@@ -11,20 +11,20 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "router/config/config.h"
 #include "router/recording/recorded_request.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
+#include "runtime/base/sleeper.h"
 
 namespace serin::router {
 
@@ -53,21 +53,21 @@ class Recorder {
   bool begin_replay(uint32_t epoch);
 
  private:
-  void load();
-  void trim(Clock::time_point now);
+  void load() SERIN_REQUIRES(mutex_);
+  void trim(Clock::time_point now) SERIN_REQUIRES(mutex_);
   void run();
 
   const std::string service_;
   const RecordingConfig config_;
   std::atomic<Clock::rep> next_{0};  // from then on a request is wanted
 
-  mutable std::mutex mutex_;  // a condition variable waits on it
-  std::shared_ptr<metrics::Gauge> count_, size_;
-  std::condition_variable ended_;
-  std::deque<std::shared_ptr<const RecordedRequest>> requests_;  // oldest first
-  size_t bytes_ = 0;
-  bool changed_ = false, ending_ = false, may_write_ = true;
-  std::optional<uint32_t> replayed_;  // the latest epoch
+  mutable Mutex mutex_;
+  std::shared_ptr<metrics::Gauge> count_ SERIN_GUARDED_BY(mutex_), size_ SERIN_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<const RecordedRequest>> requests_ SERIN_GUARDED_BY(mutex_);  // oldest first
+  size_t bytes_ SERIN_GUARDED_BY(mutex_) = 0;
+  bool changed_ SERIN_GUARDED_BY(mutex_) = false, may_write_ SERIN_GUARDED_BY(mutex_) = true;
+  std::optional<uint32_t> replayed_ SERIN_GUARDED_BY(mutex_);  // the latest epoch
+  Sleeper sleeper_;
   std::thread writer_;
 };
 
