@@ -25,7 +25,7 @@ struct NextTrip {
 class EvidencePace {
  public:
   void add(std::vector<rollout::Evidence> evidence, rollout::Time now);
-  /// Nothing if no guard's evidence grows.
+  /// Nothing if no guard's evidence grows, or all have too little to be a warning.
   std::optional<NextTrip> next() const;
   void clear() { looks_.clear(); }
 

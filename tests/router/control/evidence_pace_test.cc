@@ -16,22 +16,27 @@ std::optional<NextTrip> foreseen(double first, double second, bool dry_run = fal
 }
 
 TEST(EvidencePace, ForeseesATripAtThePaceOfTheLastSeconds) {
-  const auto next = foreseen(1, 2);
+  const auto next = foreseen(4, 5);
   ASSERT_TRUE(next);
   EXPECT_EQ(next->guard, "err");
-  EXPECT_DOUBLE_EQ(next->seconds, 40);
+  EXPECT_DOUBLE_EQ(next->seconds, 25);
   EXPECT_DOUBLE_EQ(foreseen(1, 12)->seconds, 0);
 }
 
 TEST(EvidencePace, ForeseesNothingWithoutGrowth) {
-  EXPECT_FALSE(foreseen(2, 2));
+  EXPECT_FALSE(foreseen(5, 5));
   EXPECT_FALSE(foreseen(-3, -1)) << "the evidence is for the canary";
-  EXPECT_FALSE(foreseen(1, 2, /*dry_run=*/true));
+  EXPECT_FALSE(foreseen(4, 5, /*dry_run=*/true));
+}
+
+TEST(EvidencePace, IsSilentAboutWhatHealthyCanariesReach) {
+  EXPECT_FALSE(foreseen(0, 2.9));
+  EXPECT_TRUE(foreseen(0, 3.1));
 }
 
 TEST(EvidencePace, ForeseesNothingBeyondADay) {
-  EXPECT_TRUE(foreseen(1, 1.001));
-  EXPECT_FALSE(foreseen(1, 1 + 1e-12));
+  EXPECT_TRUE(foreseen(4, 4.001));
+  EXPECT_FALSE(foreseen(4, 4 + 1e-12));
 }
 
 TEST(EvidencePace, NamesTheGuardThatTripsFirst) {
