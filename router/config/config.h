@@ -107,7 +107,7 @@ struct EndpointCount {
 struct RecordingConfig {
   size_t requests = 1000, bytes = size_t{64} << 20;  ///< at most
   std::chrono::hours keep{24};                       ///< at most so long
-  std::vector<std::string> headers;                  ///< kept besides those that say what the body is; lower case
+  std::vector<std::string> headers;                  ///< kept besides those that say what the body is
   std::vector<std::string> redact;                   ///< places of the JSON body (RFC 6901) whose values are replaced by empty ones
   std::string file;                                  ///< empty: in memory only
   std::array<unsigned char, 32> key{};               ///< that encrypts the file

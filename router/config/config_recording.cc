@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "router/config/sealed_file.h"
 
 namespace serin::router {
@@ -44,8 +42,6 @@ Result<RecordingConfig> read_recording(const Node& node) {
   if (keep < std::chrono::hours(1) || keep > std::chrono::hours(24 * 366)) return node.find("keep")->error("must be from 1h to 8784h");
   recording.keep = std::chrono::duration_cast<std::chrono::hours>(keep);
   SERIN_TRY(recording.headers, read_list(node, "headers"));
-  for (std::string& name : recording.headers)
-    std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   SERIN_TRY(recording.redact, read_list(node, "redact"));
   for (const std::string& place : recording.redact)
     if (!rollout::is_json_pointer(place)) return node.find("redact")->error("must be JSON pointers such as /parameters/user");

@@ -4,7 +4,6 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
-#include <sys/stat.h>
 
 #include <cstring>
 #include <memory>
@@ -78,11 +77,7 @@ bool take(std::string_view& from, uint64_t& value) {
 }  // namespace
 
 Result<SealingKey> read_sealing_key(const std::string& path) {
-  SERIN_TRY(std::string text, read_file(path, 4096));
-  struct stat file{};
-  if (::stat(path.c_str(), &file) == 0 && (file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return Error{Code::kPermissionDenied,
-                 fmt::format("{}: users other than the owner may read this secret (mode {:o}): chmod 600 it", path, file.st_mode & 0777U)};
+  SERIN_TRY(std::string text, read_secret_file(path, 4096));
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
   constexpr size_t kBase64 = 44;  // of 32 bytes
   std::array<unsigned char, 33> bytes{};

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <string_view>
@@ -29,11 +28,7 @@ std::string from_base64(std::string_view text) {
 }  // namespace
 
 Result<std::vector<std::string>> read_signing_keys(const std::string& path) {
-  SERIN_TRY(const std::string text, read_file(path, kLargestSecret));
-  struct stat file{};
-  if (::stat(path.c_str(), &file) == 0 && (file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return Error{Code::kPermissionDenied,
-                 fmt::format("{}: users other than the owner may read this secret (mode {:o}): chmod 600 it", path, file.st_mode & 0777U)};
+  SERIN_TRY(const std::string text, read_secret_file(path, kLargestSecret));
   std::vector<std::string> keys;
   for (size_t begin = 0, line = 1; begin < text.size(); ++line) {
     const size_t end = std::min(text.find('\n', begin), text.size());

@@ -1,6 +1,8 @@
 #include "router/proxy/replayer.h"
 
 #include <algorithm>
+#include <array>
+#include <tuple>
 
 #include "router/proxy/classify.h"
 #include "router/proxy/kept_call.h"

@@ -4,9 +4,7 @@
 // by now, and what was redacted may change the answer. Belongs to one io thread.
 #pragma once
 
-#include <array>
 #include <memory>
-#include <tuple>
 #include <vector>
 
 #include "router/proxy/service.h"

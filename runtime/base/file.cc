@@ -85,6 +85,15 @@ Result<std::string> read(const std::string& path, size_t limit, bool may_be_pipe
 
 Result<std::string> read_file(const std::string& path, size_t limit) { return read(path, limit, false); }
 
+Result<std::string> read_secret_file(const std::string& path, size_t limit) {
+  SERIN_TRY(std::string text, read_file(path, limit));
+  struct stat file{};
+  if (::stat(path.c_str(), &file) == 0 && (file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return Error{Code::kPermissionDenied,
+                 fmt::format("{}: users other than the owner may read this secret (mode {:o}): chmod 600 it", path, file.st_mode & 0777U)};
+  return text;
+}
+
 Result<std::string> read_file_or_pipe(const std::string& path, size_t limit) { return read(path, limit, true); }
 
 FileStamp FileStamp::of(const std::string& path) {

@@ -14,7 +14,10 @@ namespace serin {
 /// kInvalidArgument.
 Result<std::string> read_file(const std::string& path, size_t limit);
 
-/// The same for a path that may also be a pipe, such as a shell's `<(...)`; reads the pipe to its end. Returns kDeadlineExceeded if no data
+/// The same for a secret: kPermissionDenied as well if users other than the owner may read the file.
+Result<std::string> read_secret_file(const std::string& path, size_t limit);
+
+/// read_file() for a path that may also be a pipe, such as a shell's `<(...)`; reads the pipe to its end. Returns kDeadlineExceeded if no data
 /// comes for ten seconds.
 Result<std::string> read_file_or_pipe(const std::string& path, size_t limit);
 
