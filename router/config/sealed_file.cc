@@ -93,7 +93,7 @@ Result<SealingKey> read_sealing_key(const std::string& path) {
 Status write_sealed(const std::string& path, const SealingKey& key, std::string_view purpose, const std::vector<std::string>& records) {
   std::string out(kMagic), salt(kSalt, '\0');
   SealingKey own{};
-  const Error failed{Code::kInternal, fmt::format("{}: cannot be encrypted", path)};
+  Error failed{Code::kInternal, fmt::format("{}: cannot be encrypted", path)};
   if (RAND_bytes(raw(salt, 0), kSalt) != 1 || !derive(key, salt, own)) return failed;
   out += salt;
   put(out, records.size());
@@ -111,7 +111,7 @@ Status write_sealed(const std::string& path, const SealingKey& key, std::string_
 
 Result<std::vector<std::string>> read_sealed(const std::string& path, const SealingKey& key, std::string_view purpose) {
   SERIN_TRY(const std::string whole, read_file(path, kLargestSealed));
-  const Error damaged{Code::kCorrupt, fmt::format("{}: damaged, or written with another key or for another service", path)};
+  Error damaged{Code::kCorrupt, fmt::format("{}: damaged, or written with another key or for another service", path)};
   if (!whole.starts_with(kMagic)) return damaged;
   std::string_view left = std::string_view(whole).substr(kMagic.size());
   SealingKey own{};
