@@ -134,6 +134,7 @@ void EventFeed::watch(net::Loop& loop) {
 void EventFeed::look() {
   const auto statuses = controller_.status();
   for (size_t i = 0; i < statuses.size(); ++i) {
+    if (!is_shown(config_.services[i], statuses[i])) continue;
     const std::string service = service_json(config_.services[i], statuses[i], controller_, i);
     update(topics_[2 * i], "service", service, service);
     update(topics_[2 * i + 1], "rollout", status_json(statuses[i]), status_json(without_clock(statuses[i])));

@@ -114,11 +114,25 @@ struct RecordingConfig {
   bool operator==(const RecordingConfig&) const = default;
 };
 
+/// Several rollouts of one service run on tracks. The first has the service's name, the others follow it: digits, digits~2, digits~3. Each is
+/// a ServiceConfig of its own with the same versions, so that it has its own state, history and verdict. The stable version is the first's.
+inline constexpr int kMostTracks = 8;
+inline constexpr char kTrackMark = '~';  ///< not permitted in the name of a service
+
+/// A fixed division of the requests among versions, without a rollout and without a judge.
+struct PlainSplit {
+  std::vector<uint32_t> ppm;  ///< by version; the sum is 1,000,000
+  rollout::Sticky sticky;
+};
+
 struct ServiceConfig {
   std::string name;
   std::string initial_stable;
+  int tracks = 1;        ///< rollouts that may run at once
+  std::string track_of;  ///< the service; empty: it is the service itself, and its first track
   bool force_header = false;
   std::vector<VersionConfig> versions;  ///< at most 63
+  std::optional<PlainSplit> split;      ///< then there are no rollouts
   rollout::Guard guard;
   std::optional<RecordingConfig> recording;
   rollout::Gates gates;                               ///< the gates that a webhook opens
@@ -160,10 +174,13 @@ struct RouterConfig {
   std::optional<ReplicasConfig> replicas;
   int io_threads = 1;
   net::Limits limits;
-  std::vector<ServiceConfig> services;
+  std::vector<ServiceConfig> services;  ///< of the file, in its order; after them the further tracks
   std::vector<WebhookConfig> webhooks;
   std::shared_ptr<net::TlsContext> prometheus_tls;  ///< for queries of guards with an https address
 };
+
+/// The service that a track belongs to: "digits" of "digits~2" and of "digits".
+inline std::string_view service_of(std::string_view track) { return track.substr(0, track.find(kTrackMark)); }
 
 /// Index of the version with that name; Split::kNoCanary if there is none.
 inline uint32_t version_index(const ServiceConfig& config, std::string_view name) {

@@ -87,7 +87,7 @@ Result<WebhookConfig> read_webhook(const Node& node, const RouterConfig& config)
 
 void open_gates(const WebhookConfig& webhook, std::vector<ServiceConfig>& services) {
   for (ServiceConfig& service : services) {
-    if (!webhook.services.empty() && std::ranges::find(webhook.services, service.name) == webhook.services.end()) continue;
+    if (!webhook.services.empty() && std::ranges::find(webhook.services, service_of(service.name)) == webhook.services.end()) continue;
     service.gates.rollout |= webhook.type == Type::kConfirmRollout;
     service.gates.increase |= webhook.type == Type::kConfirmIncrease;
     service.gates.promotion |= webhook.type == Type::kConfirmPromotion;

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "router/config/config_recording.h"
+#include "router/config/config_split.h"
 #include "router/config/config_tls.h"
 #include "router/config/config_webhooks.h"
 #include "router/config/endpoint_list.h"
@@ -242,9 +243,11 @@ std::string names_of(const std::vector<VersionConfig>& versions) {
 
 Result<ServiceConfig> read_service(const Node& node) {
   if (const auto sticky = node.find("sticky")) return sticky->error("belongs to a rollout: canary: {version: 2, sticky: {header: x-user}}");
-  SERIN_CHECK(node.allow_only({"name", "initial_stable", "force_header", "versions", "guard", "request_timeout", "recording"}));
+  SERIN_CHECK(node.allow_only({"name", "initial_stable", "force_header", "versions", "guard", "request_timeout", "recording", "rollouts", "split"}));
   ServiceConfig service;
   SERIN_TRY(service.name, read_name(node));
+  if (service.name.find(kTrackMark) != std::string::npos)
+    return node.find("name")->error(fmt::format("must not contain '{}', which marks the further rollouts of a service", kTrackMark));
   SERIN_CHECK(read_versions(node, service));
   SERIN_TRY(const Node stable, node.at("initial_stable"));
   SERIN_TRY(service.initial_stable, stable.text());
@@ -259,13 +262,26 @@ Result<ServiceConfig> read_service(const Node& node) {
   if (const auto recording = node.find("recording")) {
     SERIN_TRY(service.recording, read_recording(*recording));
   }
+  SERIN_TRY(service.tracks, node.integer("rollouts", 1, kMostTracks, 1));
+  if (const auto split = node.find("split")) {
+    if (service.tracks > 1) return split->error("a service with a split has no rollouts: leave `rollouts` out");
+    SERIN_TRY(service.split, read_split(*split, service));
+  }
   return service;
+}
+
+ServiceConfig track_of(const ServiceConfig& first, int number) {
+  ServiceConfig track = first;
+  track.name = fmt::format("{}{}{}", first.name, kTrackMark, number);
+  track.track_of = first.name;
+  return track;
 }
 
 Status read_services(const Node& root, RouterConfig& config) {
   SERIN_TRY(const Node list, root.at("services"));
   const auto items = list.items();
   if (items.empty()) return list.error("must be a list of at least one service");
+  std::vector<ServiceConfig> tracks;
   for (const Node& item : items) {
     SERIN_TRY(ServiceConfig service, read_service(item));
     if (std::ranges::find(config.services, service.name, &ServiceConfig::name) != config.services.end())
@@ -275,8 +291,10 @@ Status read_services(const Node& root, RouterConfig& config) {
     };
     if (std::ranges::any_of(config.services, same_file))
       return item.error(fmt::format("recording: another service has the file '{}' already", service.recording->file));
-    config.services.push_back(std::move(service));
+    const ServiceConfig& first = config.services.emplace_back(std::move(service));
+    for (int track = 2; track <= first.tracks; ++track) tracks.push_back(track_of(first, track));
   }
+  std::ranges::move(tracks, std::back_inserter(config.services));
   return {};
 }
 

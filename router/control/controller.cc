@@ -67,7 +67,8 @@ struct Controller::State {
   ServiceStatus status(const ServiceControl& service) const;
   Result<ServiceControl*> find(const std::string& service) const;
   template <class Command>
-  Result<ServiceStatus> command(const std::string& service, const Command& command, bool may_rise = false);
+  Result<ServiceStatus> command(const std::string& service, const Command& command, bool may_rise = false,
+                                ServiceControl* const* chosen = nullptr);
 };
 
 Status Controller::State::open(metrics::Registry& metrics, const LearnedServices& learned) {
@@ -102,6 +103,8 @@ void Controller::State::changed() {
 
 void Controller::State::run() {
   while (sleeper.wait(kTick)) {
+    for (const auto& tracks : opened_services->tracks)
+      if (tracks->keep_together(now())) changed();
     for (const auto& service : services())
       if (service->tick(now())) changed();
     save_all();
@@ -129,12 +132,14 @@ Result<ServiceControl*> Controller::State::find(const std::string& service) cons
 }
 
 template <class Command>
-Result<ServiceStatus> Controller::State::command(const std::string& service, const Command& command, bool may_rise) {
+Result<ServiceStatus> Controller::State::command(const std::string& service, const Command& command, bool may_rise,
+                                                ServiceControl* const* chosen) {
   SERIN_TRY(ServiceControl * control, find(service));
   if (may_rise && config.replicas) SERIN_CHECK(control->wait_until_agreed(kAgreeWithin));
   SERIN_TRY(const ServiceControl::Done done, command(*control));
   changed();
   if (observer != nullptr) observer->on_command();
+  if (chosen != nullptr && *chosen != nullptr) control = *chosen;
   const Status saved = control->wait_until_saved(done.change);
   if (!saved && !done.applied) return saved.error();
   return status(*control);
@@ -214,8 +219,13 @@ Result<ServiceStatus> Controller::start(rollout::Spec spec, const Request& reque
     std::random_device entropy;
     spec.sticky.salt = fmt::format("{:08x}{:08x}", entropy(), entropy());
   }
-  return state_->command(
-      service, [&](ServiceControl& control) { return control.start(std::move(spec), request, now()); }, /*may_rise=*/true);
+  Tracks* const tracks = state_->opened_services->tracks_of(service);
+  ServiceControl* chosen = nullptr;
+  const auto begin = [&](ServiceControl& control) {
+    if (tracks == nullptr) return control.start(std::move(spec), request, now());
+    return tracks->start(std::move(spec), request, now(), chosen);
+  };
+  return state_->command(service, begin, /*may_rise=*/true, &chosen);
 }
 Result<ServiceStatus> Controller::set_weight(const std::string& service, uint32_t weight_ppm, const Request& request) {
   return state_->command(
@@ -235,7 +245,11 @@ Result<ServiceStatus> Controller::abort(const std::string& service, const Reques
 }
 
 Result<ServiceStatus> Controller::undo(const std::string& service, const Request& request) {
-  return state_->command(service, [&](ServiceControl& control) { return control.undo(request, now()); }, /*may_rise=*/true);
+  Tracks* const tracks = state_->opened_services->tracks_of(service);
+  const auto undo = [&](ServiceControl& control) {
+    return tracks == nullptr ? control.undo(request, now()) : tracks->undo(control, request, now());
+  };
+  return state_->command(service, undo, /*may_rise=*/true);
 }
 Result<ServiceStatus> Controller::retry(const std::string& service, const Request& request) {
   SERIN_TRY(const ServiceControl* control, state_->find(service));

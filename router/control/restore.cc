@@ -1,6 +1,6 @@
 // restore.cc: one question after the other, the safest answer each time.
 //
-//   stable      the database's; where it was lost, the page's; else the configuration's initial one
+//   stable      of a further track: the service's; else the database's; where it was lost, the page's; else the configuration's initial one
 //   rollout     goes on, unless a version of it is gone or the page knows of a verdict: then it is rolled back
 //   weight      the smaller one of database and page; what the page does not know is 0, and then a person must resume
 //   epoch       the database's; where the page is ahead, the one after the page's
@@ -45,6 +45,17 @@ void roll_back(Restored& restored, std::string cause, std::string reason) {
   state.reason = std::move(reason);
   restored.epoch += 1;
   restored.events.push_back({"rolled_back", fmt::format("{}: {}", state.cause, state.reason)});
+}
+
+/// The service has another stable version than this track knew when it was written last.
+void end_for_stable(Restored& restored) {
+  if (!restored.rollout || rollout::is_over(restored.rollout->report.state.phase)) return;
+  rollout::State& state = restored.rollout->report.state;
+  if (state.canary != restored.stable) return roll_back(restored, "superseded", fmt::format("version '{}' is stable now", restored.stable));
+  state.phase = Phase::kSucceeded;  // it was promoted, and the router stopped before this was written
+  state.cause = "promoted";
+  state.reason = "promoted just before the router stopped";
+  restored.events.push_back({"promoted", state.reason});
 }
 
 void pause_at_zero(Restored& restored, std::string_view why) {
@@ -118,8 +129,13 @@ Result<rollout::Spec> stored_spec(const store::RolloutRecord& record) {
 }
 
 Restored restore(const ServiceConfig& config, const std::optional<store::ServiceRecord>& record,
-                 const std::optional<store::WeightsPage::Found>& page) {
+                 const std::optional<store::WeightsPage::Found>& page, const std::optional<std::string>& stable_of_service) {
   Restored restored;
+  if (!record && stable_of_service) {
+    restored.stable = *stable_of_service;
+    restored.epoch = page ? page->epoch + 1 : 0;
+    return restored;
+  }
   if (!record) {
     restored.stable = stable_of(config, page);
     restored.epoch = page ? page->epoch + 1 : 0;  // answers and If-Match of before must not fit
@@ -132,6 +148,11 @@ Restored restore(const ServiceConfig& config, const std::optional<store::Service
   // An epoch that the page alone knows was seen by somebody, together with a state that was never written: it stays that state's.
   restored.epoch = page && page->epoch > record->epoch ? page->epoch + 1 : record->epoch;
   restored.rollout = record->rollout;
+  if (stable_of_service && *stable_of_service != restored.stable) {
+    restored.stable = *stable_of_service;
+    restored.epoch += 1;
+    end_for_stable(restored);
+  }
   if (!knows(config, restored.stable)) {
     restored.stable = config.initial_stable;
     restored.epoch += 1;

@@ -27,9 +27,10 @@ struct Restored {
   std::vector<Event> events;  ///< the changes of this restart, for the audit log and the log; empty: none
 };
 
-/// Neither record nor page: the first start ever.
+/// Neither record nor page: the first start ever. `stable_of_service`: the stable version of the service, of which this is a further track
+/// (tracks.h); nothing: this is the service itself.
 Restored restore(const ServiceConfig& config, const std::optional<store::ServiceRecord>& record,
-                 const std::optional<store::WeightsPage::Found>& page);
+                 const std::optional<store::WeightsPage::Found>& page, const std::optional<std::string>& stable_of_service = {});
 
 /// Parses the output of print_spec; an error if another version of Serin wrote it in a different form.
 Result<rollout::Spec> stored_spec(const store::RolloutRecord& record);

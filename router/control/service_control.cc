@@ -70,7 +70,7 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
   spec_.publish(state_.spec);
   if (state_.last) leadership_.tell(state_.last_state(), state_.verdict);  // it may have been killed before anybody else heard of it
   settle();
-  for (size_t i = 0; i < config.versions.size(); ++i) {
+  for (size_t i = 0; config.track_of.empty() && i < config.versions.size(); ++i) {
     gauges_.push_back(metrics.gauge_callback("serin_route_weight_ppm", "Share of requests that a version gets, in parts per million.",
                                              {{"service", config.name}, {"version", config.versions[i].name}},
                                              [this, i] { return static_cast<double>(share_of(i)); }));
@@ -78,6 +78,8 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
 }
 
 uint32_t ServiceControl::share_of(size_t version) const {
+  if (config_.split) return config_.split->ppm[version];
+  if (!tracks_.empty()) return share_among_tracks(version);
   const Split now = split();
   if (version == now.canary) return now.weight_ppm;
   const auto asked = spec_.get();
@@ -202,6 +204,10 @@ void ServiceControl::conclude(const rollout::VerdictRecord& why, const store::Tr
   watch_.count_verdict(state);
 }
 
+bool ServiceControl::may_rise() const {
+  return leadership_.agreed() && split() == state_.target() && (may_promote_ || !wants_everything());
+}
+
 /// Steps advance while the weight that they want is in force, here and at every other router, and not before.
 void ServiceControl::settle() {
   if (state_.rollout) state_.rollout->let_rise(may_rise());
@@ -256,7 +262,9 @@ Status ServiceControl::wait_until_saved(uint64_t change) {
 
 ServiceStatus ServiceControl::status(Time now) const {
   const MutexLock lock(mutex_);
-  return watch_.status(state_, now);
+  ServiceStatus status = watch_.status(state_, now);
+  if (state_.rollout && !tracks_.empty()) show_fitted(*status.rollout);
+  return status;
 }
 
 std::pair<std::string, std::shared_ptr<const rollout::Spec>> ServiceControl::running_spec() const {

@@ -90,6 +90,29 @@ class ServiceControl {
   /// Writes all unsaved changes, including those that arrive meanwhile, and applies them. False: there was nothing to write.
   Result<bool> save(store::Store& store, Time now);
 
+  // With other rollouts of the service (service_tracks.cc, tracks.h).
+  /// All tracks of the service, with this one; the first owns stable. Before any other call.
+  void share_with(std::vector<const ServiceControl*> tracks) { tracks_ = std::move(tracks); }
+  struct Standing {
+    std::string id, stable, canary;  ///< id and canary: of the current or last rollout
+    bool runs = false;
+    bool promoted = false;  ///< the last rollout was promoted, and its canary is stable
+    bool promotes_by_hand = false;
+    bool everything = false;  ///< it runs and wants all of the requests
+  };
+  Standing standing() const;
+  Status check_epoch(const std::optional<uint64_t>& if_match) const;
+  /// Another track promoted `version`, or was undone: it is stable, and a rollout against the one before ends. False: nothing changed.
+  bool follow_stable(const std::string& version, const std::string& why, Time now);
+  /// Ends the rollout for another one. False: none runs.
+  bool supersede(const std::string& why, Time now);
+  /// False: no rollout of the service goes to 100 % of the requests by itself.
+  void let_promote(bool allowed);
+  /// The version before the last promotion gets no more copies: another rollout needs the requests.
+  void let_cool_down();
+  /// Stable's latencies, which the first track knows best.
+  void learn_from(const ServiceControl& first);
+
   // With other routers (service_replicas.cc).
   /// Whether this one leads. A router that starts to lead collects new evidence from now on, as after a restart.
   void lead(bool leading, Time now);
@@ -135,7 +158,10 @@ class ServiceControl {
  private:
   std::optional<Ledger::Batch> unsaved(Time now) const;
   Status check_store() const SERIN_REQUIRES(mutex_);
-  bool may_rise() const SERIN_REQUIRES(mutex_) { return leadership_.agreed() && split() == state_.target(); }
+  bool may_rise() const SERIN_REQUIRES(mutex_);
+  bool wants_everything() const SERIN_REQUIRES(mutex_);
+  uint32_t share_among_tracks(size_t version) const;
+  void show_fitted(rollout::Report& report) const SERIN_REQUIRES(mutex_);
   void settle() SERIN_REQUIRES(mutex_);
   template <class Seen>
   bool judge(const Seen& seen, Time now) SERIN_REQUIRES(mutex_);
@@ -164,6 +190,9 @@ class ServiceControl {
   Leadership leadership_ SERIN_GUARDED_BY(mutex_);
   ServiceWatch watch_ SERIN_GUARDED_BY(mutex_);
 
+  bool may_promote_ SERIN_GUARDED_BY(mutex_) = true;  // let_promote()
+
+  std::vector<const ServiceControl*> tracks_;         // share_with(); empty: the service has one
   std::vector<std::shared_ptr<void>> gauges_;  // series that are read when scraped
 };
 

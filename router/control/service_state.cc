@@ -17,7 +17,8 @@ using Time = rollout::Time;
 
 constexpr uint32_t kWarmingPpm = 10'000;  // of requests copied to a version that is kept warm
 
-rollout::Spec with_part_of_alpha(rollout::Spec spec, int routers, bool of_all) {
+rollout::Spec with_part_of_alpha(rollout::Spec spec, int tracks, int routers, bool of_all) {
+  spec.guard.false_rollback /= tracks;
   if (routers > 0) spec.guard.false_rollback *= of_all ? 0.5 : 0.5 / routers;
   return spec;
 }
@@ -62,7 +63,7 @@ std::shared_ptr<const rollout::Spec> ServiceState::idle_spec() const {
 }
 
 rollout::Rollout ServiceState::resumed(const rollout::Spec& given, rollout::State state, bool of_all, Time now) const {
-  auto next = rollout::Rollout::resume(with_part_of_alpha(given, routers, of_all), std::move(state), latencies.snapshot(), now);
+  auto next = rollout::Rollout::resume(with_part_of_alpha(given, config.tracks, routers, of_all), std::move(state), latencies.snapshot(), now);
   next.let_rise(of_all);
   return next;
 }
@@ -140,6 +141,11 @@ Status ServiceState::check_versions(const rollout::Spec& given) const {
       for (const VersionConfig& known : config.versions) names += (names.empty() ? "" : ", ") + known.name;
       return invalid(fmt::format("service '{}' has no version '{}'; it has {}", config.name, version, names));
     }
+  if (config.split)
+    return Error{Code::kFailedPrecondition,
+                 fmt::format("service '{}' has a fixed split in router.yaml, and no rollouts: remove `split` first", config.name)};
+  if (!given.baseline.empty() && config.tracks > 1)
+    return invalid(fmt::format("service '{}' permits several rollouts at once, which have no baseline arm", config.name));
   if (given.canary == given.stable)
     return invalid(fmt::format("version '{}' is already stable; canary and stable must differ", given.canary));
   if (!given.baseline.empty() && version_index(config, given.baseline) == Split::kNoCanary)
@@ -163,6 +169,8 @@ Status ServiceState::check_undo() const {
   if (last_state().phase != Phase::kSucceeded)
     return refuse(fmt::format("rollout '{}' is {}: cannot undo", last_state().id, rollout::phase_name(last_state().phase)));
   const std::string& before = last_state().stable;
+  if (stable != last_state().canary)
+    return refuse(fmt::format("version '{}' became stable after rollout '{}': cannot undo", stable, last_state().id));
   const size_t index = version_index(config, before);
   if (index == Split::kNoCanary) return refuse(fmt::format("version '{}', stable before, is no longer in the configuration", before));
   if (endpoints[index] && endpoints[index]->healthy == 0)
@@ -186,7 +194,7 @@ void ServiceState::begin(rollout::Spec given, Time now) {
   started_ = now;
   warm.reset();
   steps = given.steps.size();
-  rollout = rollout::Rollout::start(with_part_of_alpha(given, routers, /*of_all=*/true), fmt::format("{}-{}", config.name, epoch), epoch,
+  rollout = rollout::Rollout::start(with_part_of_alpha(given, config.tracks, routers, /*of_all=*/true), fmt::format("{}-{}", config.name, epoch), epoch,
                                     latencies.snapshot(), now);
   if (routers > 0) own = resumed(given, rollout->state(), /*of_all=*/false, now);
   spec = std::make_shared<const rollout::Spec>(std::move(given));
@@ -232,6 +240,16 @@ void ServiceState::keep_warm(std::chrono::nanoseconds time, Time now) {
 /// Nothing to be saved: the specification and the time of the verdict say until when.
 void ServiceState::cool_down(Time now) {
   if (warm && now >= warm->until) warm.reset();
+}
+
+// ---- with other rollouts ----
+
+void ServiceState::follow_stable(const std::string& version) {
+  stable = version;
+  latencies.clear();
+  warm.reset();
+  ++epoch;
+  spec = idle_spec();
 }
 
 // ---- with other routers ----

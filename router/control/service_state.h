@@ -13,7 +13,8 @@
 // of alpha, and moves the steps. `own` weighs this router's observations, with 1/(2R) of alpha. A follower has only the latter, as
 // `rollout`, and follows the shared store. Alpha is divided by the maximum number of routers (R), not by the number alive. By the union
 // bound the chance that any of these R+1 judges rolls a healthy canary back stays below alpha, for each tenure of a leader. A new leader
-// begins with empty evidence, as a router does after a restart.
+// begins with empty evidence, as a router does after a restart. If the service permits several rollouts at once, alpha is divided by their
+// maximum number as well (tracks.h).
 #pragma once
 
 #include <chrono>
@@ -70,6 +71,9 @@ struct ServiceState {
   void undo(const std::string& reason);
   /// The version before the promotion has been kept warm for long enough.
   void cool_down(Time now);
+
+  /// Another rollout of the service was promoted or undone. None runs here.
+  void follow_stable(const std::string& version);
 
   // With other routers.
   /// This router leads from now on: it collects new evidence of all routers.

@@ -44,7 +44,26 @@ void log_unknown(const RouterConfig& config, const std::vector<store::ServiceRec
       log::warning("service '{}' is in the store and not in the configuration: it gets no traffic", record.service);
 }
 
+std::unique_ptr<Tracks> tracks_of(const ServiceConfig& first, const Services& services) {
+  std::vector<ServiceControl*> all;
+  for (const auto& service : services.all)
+    if (service->config().name == first.name || service->config().track_of == first.name) all.push_back(service.get());
+  return std::make_unique<Tracks>(std::move(all));
+}
+
+/// Of the service that a track belongs to, which is restored before it.
+std::optional<std::string> stable_of_service(const RouterConfig& config, const ServiceConfig& track, const std::vector<Restored>& restored) {
+  for (size_t i = 0; i < restored.size(); ++i)
+    if (config.services[i].name == track.track_of) return restored[i].stable;
+  return std::nullopt;
+}
+
 }  // namespace
+
+Tracks* Services::tracks_of(std::string_view name) const {
+  const auto found = std::ranges::find(tracks, service_of(name), [](const auto& each) { return each->all().front()->config().name; });
+  return found == tracks.end() ? nullptr : found->get();
+}
 
 Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, store::Store& store, const std::string& page_path,
                                                 metrics::Registry& metrics, rollout::Time now, const LearnedServices& learned) {
@@ -56,7 +75,8 @@ Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, stor
   for (const ServiceConfig& service : config.services) {
     const auto found = std::ranges::find(records, service.name, &store::ServiceRecord::service);
     const auto record = found == records.end() ? std::nullopt : std::optional(*found);
-    restored.push_back(restore(service, record, store::WeightsPage::read(page_path, service.name)));
+    restored.push_back(
+        restore(service, record, store::WeightsPage::read(page_path, service.name), stable_of_service(config, service, restored)));
     note_evidence_stays(config, service, restored.back(), learned);
     SERIN_CHECK(save_restored(store, service, restored.back(), record.has_value()));
     store::WeightsPage::Slot slot{
@@ -68,6 +88,8 @@ Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, stor
   for (size_t i = 0; i < config.services.size(); ++i)
     services->all.push_back(
         std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *services->page, i, metrics, now, routers_of(config)));
+  for (const ServiceConfig& service : config.services)
+    if (service.tracks > 1 && service.track_of.empty()) services->tracks.push_back(tracks_of(service, *services));
   return services;
 }
 

@@ -12,6 +12,7 @@
 #include "router/config/config.h"
 #include "router/control/learned.h"
 #include "router/control/service_control.h"
+#include "router/control/tracks.h"
 #include "router/store/store.h"
 #include "router/store/weights_page.h"
 #include "runtime/base/metrics.h"
@@ -21,6 +22,7 @@ namespace serin::router {
 struct Services {
   std::optional<store::WeightsPage> page;  // the services refer to it
   std::vector<std::unique_ptr<ServiceControl>> all;
+  std::vector<std::unique_ptr<Tracks>> tracks;  // of services that permit several rollouts at once
 
   /// Null if no service has that name.
   ServiceControl* find(std::string_view name) const {
@@ -28,6 +30,8 @@ struct Services {
       if (service->config().name == name) return service.get();
     return nullptr;
   }
+  /// Null: the service has one track.
+  Tracks* tracks_of(std::string_view name) const;
 };
 
 /// Of one router among several this is its own copy; the agreed state follows (replicas.h). Reads database and weights page, decides the

@@ -27,7 +27,7 @@ constexpr std::chrono::hours kPatience{24};
 constexpr milliseconds kLook{100};
 constexpr size_t kMessagesAtOnce = 100;
 
-bool concerns(const std::vector<std::string>& list, const std::string& name) {
+bool concerns(const std::vector<std::string>& list, std::string_view name) {
   return list.empty() || std::ranges::find(list, name) != list.end();
 }
 
@@ -96,7 +96,7 @@ class Webhooks::Teller {
       const auto entries = store_.history_after(seen_, kMessagesAtOnce);
       if (!entries || entries->empty()) return true;
       for (const store::HistoryEntry& entry : *entries) {
-        if (concerns(webhook_.services, entry.service) && concerns(webhook_.events, entry.event) && !tell(entry)) return false;
+        if (concerns(webhook_.services, service_of(entry.service)) && concerns(webhook_.events, entry.event) && !tell(entry)) return false;
         seen_ = entry.id;
       }
     }
@@ -191,7 +191,7 @@ class Webhooks::Asker {
     std::string who;
     for (const WebhookConfig* webhook : webhooks_) {
       if (webhook_type_name(webhook->type) != state.cause || state.phase != rollout::Phase::kPaused) continue;
-      if (!concerns(webhook->services, state.service)) continue;
+      if (!concerns(webhook->services, service_of(state.service))) continue;
       if (!ask(state, *webhook).yes) return;
       who += (who.empty() ? "webhook " : ", ") + webhook->name;
     }
@@ -200,7 +200,7 @@ class Webhooks::Asker {
 
   void ask_for_rollback(const rollout::State& state) {
     for (const WebhookConfig* webhook : webhooks_)
-      if (webhook->type == Type::kRollback && concerns(webhook->services, state.service) && ask(state, *webhook).yes)
+      if (webhook->type == Type::kRollback && concerns(webhook->services, service_of(state.service)) && ask(state, *webhook).yes)
         return gatekeeper_.roll_back(state, "webhook " + webhook->name);
   }
 

@@ -180,6 +180,7 @@ void Attempt::end() {
   if (grpc_ && !failed) read_grpc_status();
   outcome_ = failed ? outcome_of(failure_.code) : grpc_ ? outcome_of(grpc_status_) : outcome_of(status_);
   if (malformed_ && outcome_ == rollout::Outcome::kOk) outcome_ = rollout::Outcome::kError;
+  outcome_unread_ = outcome_;
   if (look && outcome_ == rollout::Outcome::kOk) look_at_answer();
   // A request that did not come in time is its client's fault, and a want of descriptors is ours. That a kept connection was closed meanwhile is
   // nobody's. Any other answer to half a request is the version's own.
@@ -199,7 +200,11 @@ void Attempt::ask_for_life() {
   rollout::Observation sign{.epoch = placement_.split.epoch, .outcome = rollout::Outcome::kNeutral, .drawn = false, .sign = true};
   sign.arm = on_canary() ? rollout::Arm::kCanary : rollout::Arm::kStable;
   sign.endpoint = endpoint_->index;
-  service_->ask_for_life(endpoint_, sign);
+  placement_.track->ask_for_life(endpoint_, sign);
+  for (const Placement& other : placement_.others) {
+    sign.epoch = other.split.epoch;
+    other.track->ask_for_life(endpoint_, sign);
+  }
 }
 
 void Attempt::look_at_answer() {
@@ -219,23 +224,45 @@ void Attempt::read_grpc_status() {
 
 /// False: it is no evidence, or was observed before.
 bool Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, rollout::Ending ending) {
-  if (purpose_ != Purpose::kDrawn || !placement_.judged || !placement_.draw.evidence || std::exchange(observed_, true)) return false;
+  const bool for_any = placement_.judged || std::ranges::any_of(placement_.others, &Placement::judged);
+  if (purpose_ != Purpose::kDrawn || !for_any || !placement_.draw.evidence || std::exchange(observed_, true)) return false;
   rollout::Observation observation;
   observation.arm = on_canary() ? rollout::Arm::kCanary : rollout::Arm::kStable;
-  observation.epoch = placement_.split.epoch;
-  observation.weight_ppm = placement_.draw.weight_ppm;
   observation.outcome = outcome;
   observation.latency = latency;
   observation.endpoint = endpoint_->index;
   observation.ending = ending;
-  observation.drawn = placement_.draw.drawn;
-  observation.key = placement_.draw.key;
   observation.output = output_;
-  observation.classes = placement_.classes;
   if (answered() && ending == rollout::Ending::kAnswered) observation.batch = batch_of(answer_.headers);
   if (answered() && ending == rollout::Ending::kAnswered && !observation.batch) observation.batch = batch_of(trailers_);
-  service_->controller->observe(service_->index, observation);
+  for (const Placement& other : placement_.others) observe_for_other(other, observation);
+  observe_for(placement_, observation);
   return true;
+}
+
+void Attempt::observe_for(const Placement& placement, rollout::Observation& seen) {
+  if (!placement.judged) return;
+  seen.epoch = placement.split.epoch;
+  seen.weight_ppm = placement.draw.weight_ppm;
+  seen.drawn = placement.draw.drawn;
+  seen.key = placement.draw.key;
+  seen.classes = placement.classes;
+  placement.track->controller->observe(placement.track->index, seen);
+}
+
+/// Whether the body is read, and what of it, each rollout says for itself.
+void Attempt::observe_for_other(const Placement& other, rollout::Observation seen) {
+  seen.output.reset();
+  if (ended() && seen.ending == rollout::Ending::kAnswered) {
+    seen.outcome = outcome_unread_;
+    const bool read = other.spec && other.draw.look && keep_body && outcome_unread_ == rollout::Outcome::kOk;
+    if (const auto body = read ? answer_body(answer_.headers, body_, grpc_) : std::nullopt) {
+      const Look look = look_at(*body, other.spec->guard, other.draw.look_weight_ppm, lane_.random());
+      seen.output = look.output;
+      if (look.failed) seen.outcome = rollout::Outcome::kError;
+    }
+  }
+  observe_for(other, seen);
 }
 
 /// Still in flight at the guard's deadline: a bad event there and then, not when an answer comes.
@@ -267,6 +294,7 @@ void Attempt::recycle() {
   alarm_.clear();
   placement_.spec.reset();
   placement_.classes.reset();
+  placement_.others.clear();
   endpoint_.reset();
   owner_ = nullptr;
   stream_ = nullptr;

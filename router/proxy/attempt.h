@@ -24,11 +24,14 @@ enum class Purpose : uint8_t { kDrawn, kFallback, kForced, kShield, kFailover, k
 
 /// The placement of a request; the same for all of its attempts.
 struct Placement {
+  Service* track = nullptr;  ///< of the rollout: the service or one of its further tracks
   Split split;
   std::shared_ptr<const rollout::Spec> spec;  ///< of the running rollout; null: none
   rollout::Draw draw;
   rollout::Classes classes;
   bool judged = false;  ///< both arms were eligible at the draw: the first attempt is evidence
+  /// Of a request that stable gets while several rollouts of the service run: what it is to the others.
+  std::vector<Placement> others;
 };
 
 class Attempt final : public net::AnswerHandler {
@@ -123,6 +126,8 @@ class Attempt final : public net::AnswerHandler {
   void read_grpc_status();
   void look_at_answer();
   bool observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, rollout::Ending ending);
+  void observe_for(const Placement& placement, rollout::Observation& seen);
+  void observe_for_other(const Placement& other, rollout::Observation seen);
   void ask_for_life();
   void recycle();
 
@@ -150,7 +155,8 @@ class Attempt final : public net::AnswerHandler {
   net::Buffer rest_;  // of the request, if there is no longer an owner to send it
   net::Failure failure_;
   rollout::Outcome outcome_ = rollout::Outcome::kOk;
-  std::optional<rollout::Output> output_;  // if the body was inspected
+  rollout::Outcome outcome_unread_ = rollout::Outcome::kOk;  // before the body was inspected
+  std::optional<rollout::Output> output_;                    // if the body was inspected
   int status_ = 0;
   bool grpc_ = false, streams_ = false;            // facts of the request
   bool malformed_ = false;                         // more came than was announced

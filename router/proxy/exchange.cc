@@ -114,7 +114,7 @@ void Exchange::route(Service* service) {
   auto placed = place_request(*service_, lane_, target_, head.headers, now);
   if (!placed) return refuse(400, placed.error().message);
   placed_ = *std::move(placed);
-  placed_.mirror = placed_.mirror && !target_.streams;
+  placed_.copy.wanted = placed_.copy.wanted && !target_.streams;
   rewrite_request(head, client_.peer(), target_.infer, scratch_);
 }
 
@@ -144,9 +144,8 @@ void Exchange::on_progress(bool end) {
   if (state_.in(State::kOwn, State::kIdle)) return;
   if (state_.in(State::kPlaced)) {
     if (!can_start(end)) return;
-    if (const auto* asked = slices())
-      placed_.classes =
-          classify(*asked, {.headers = request_->headers, .body = body_.data(), .complete = end, .length = length_}, place_.json);
+    classify_for(placed_, end);
+    for (Placement& other : placed_.others) classify_for(other, end);
     state_.enter(State::kTrying);
     return attempt(placed_.version, placed_.purpose);
   }
@@ -158,16 +157,21 @@ void Exchange::on_progress(bool end) {
   if (end) plan_hedge();
 }
 
-/// Of a request that is evidence, if there are any.
-const std::vector<rollout::Slice>* Exchange::slices() const {
-  if (!placed_.spec || placed_.purpose != Purpose::kDrawn || placed_.spec->guard.slices.empty()) return nullptr;
-  return &placed_.spec->guard.slices;
+void Exchange::classify_for(Placement& placement, bool end) {
+  if (!placement.spec || placed_.purpose != Purpose::kDrawn || placement.spec->guard.slices.empty()) return;
+  placement.classes = classify(placement.spec->guard.slices,
+                               {.headers = request_->headers, .body = body_.data(), .complete = end, .length = length_}, place_.json);
+}
+
+/// Whether a class of the request, as evidence, depends on its body.
+bool Exchange::body_decides_class() const {
+  const auto reads = [](const Placement& placement) { return placement.spec && reads_body(placement.spec->guard.slices); };
+  return placed_.purpose == Purpose::kDrawn && (reads(placed_) || std::ranges::any_of(placed_.others, reads));
 }
 
 /// A slow client must not hold a backend. Of a call the first message is enough: the second may be an answer to the answer.
 bool Exchange::can_start(bool end) const {
-  const auto* asked = slices();
-  if (end || body_.size() >= (asked != nullptr && reads_body(*asked) ? kReplayBytes : kStartBytes)) return true;
+  if (end || body_.size() >= (body_decides_class() ? kReplayBytes : kStartBytes)) return true;
   if (!target_.grpc) return false;
   const std::string_view body = body_.data();
   return body.size() >= net::GrpcPrefix::kBytes && body.size() - net::GrpcPrefix::kBytes >= net::grpc_length(body);
@@ -207,7 +211,9 @@ bool Exchange::begin(size_t version, Purpose purpose, const EndpointState* avoid
   (first_ ? second_ : first_) = &attempt;
   if (tried_twice_) service_->retries->add();
   const bool drawn = purpose == Purpose::kDrawn && placed_.spec != nullptr;
-  attempt.keep_body = drawn && !target_.streams && (placed_.draw.look || attempt.on_canary() || placed_.mirror);
+  const auto looks = [](const Placement& other) { return other.draw.look; };
+  const bool is_read = placed_.draw.look || attempt.on_canary() || placed_.copy.wanted || std::ranges::any_of(placed_.others, looks);
+  attempt.keep_body = drawn && !target_.streams && is_read;
   send_request(attempt);
   extend(attempt);
   if (body_done_) plan_hedge();

@@ -92,7 +92,8 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
 
   // attempts
   bool can_start(bool end) const;
-  const std::vector<rollout::Slice>* slices() const;
+  void classify_for(Placement& placement, bool end);
+  bool body_decides_class() const;
   void extend(Attempt& attempt);
   void attempt(size_t version, Purpose purpose, const EndpointState* avoid = nullptr);
   bool begin(size_t version, Purpose purpose, const EndpointState* avoid);

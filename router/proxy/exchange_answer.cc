@@ -85,7 +85,7 @@ bool Exchange::second_try_allowed(double share) {
 /// Once the canary has the whole request and does not answer as soon as stable usually does, stable is to be asked, too.
 void Exchange::plan_hedge() {
   if (!first_ || second_ || first_->purpose() != Purpose::kDrawn || !first_->on_canary() || !placed_.spec->shield.retry_stable) return;
-  if (const auto after = service_->controller->pace(service_->index).hedge_after; after.count() > 0)
+  if (const auto after = service_->controller->pace(placed_.track->index).hedge_after; after.count() > 0)
     hedge_alarm_.set(lane_.loop().deadlines(), lane_.loop().now() + after);
 }
 
@@ -138,7 +138,7 @@ void Exchange::pass_on(Attempt& attempt) {
     return end_request();
   }
   if (attempt.keep_body && attempt.body().size() >= Attempt::kKeptBytes) {  // too large to be looked at
-    attempt.keep_body = placed_.mirror = false;
+    attempt.keep_body = placed_.copy.wanted = false;
     attempt.body().consume(std::exchange(passed_, 0));
   }
   const std::string_view rest = attempt.body().data().substr(passed_);
@@ -164,7 +164,7 @@ void Exchange::finish(Attempt& attempt) {
   else
     lane_.count_answer(*service_, attempt.version(), attempt.status());
   if (service_->recorder) record(attempt);
-  if (placed_.mirror && attempt.keep_body && attempt.purpose() == Purpose::kDrawn) mirror(attempt);
+  if (placed_.copy.wanted && attempt.keep_body && attempt.purpose() == Purpose::kDrawn) mirror(attempt);
   end_request();
 }
 
@@ -184,12 +184,13 @@ void Exchange::record(const Attempt& attempt) {
 
 void Exchange::mirror(Attempt& attempt) {
   const Time now = lane_.loop().now();
-  if (service_->mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_->mirrors_dropped->add();
+  Service& track = *placed_.track;
+  if (track.mirrored.load(std::memory_order_relaxed) >= kMostMirrored) return service_->mirrors_dropped->add();
   Endpoints& canary = *service_->versions[placed_.split.canary];
   EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), now, /*avoid=*/nullptr, target_.grpc);
   if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
-  if (placed_.spare && !begin_copy(*endpoint, now, *service_)) return;  // nobody asked for it
-  place_.shadows.take().start(*service_, placed_, attempt, *endpoint, *request_, target_, std::move(body_));
+  if (placed_.copy.spare && !begin_copy(*endpoint, now, *service_)) return;  // nobody asked for it
+  place_.shadows.take().start(track, placed_, attempt, *endpoint, *request_, target_, std::move(body_));
 }
 
 // ---- answers of our own ----

@@ -42,7 +42,7 @@ bool says_yes(const net::Response& answer) {
 
 }  // namespace
 
-HealthChecker::HealthChecker(net::Loop& loop, std::string service, std::vector<std::unique_ptr<Endpoints>>& versions,
+HealthChecker::HealthChecker(net::Loop& loop, std::string service, std::vector<std::shared_ptr<Endpoints>>& versions,
                              std::function<void(size_t)> changed)
     : loop_(loop), service_(std::move(service)), versions_(versions), changed_(std::move(changed)) {}
 

@@ -15,7 +15,7 @@ namespace serin::router {
 class HealthChecker {
  public:
   /// `changed(version index)` is called on the io thread after the first check of a version and whenever its healthy count changed.
-  HealthChecker(net::Loop& loop, std::string service, std::vector<std::unique_ptr<Endpoints>>& versions,
+  HealthChecker(net::Loop& loop, std::string service, std::vector<std::shared_ptr<Endpoints>>& versions,
                 std::function<void(size_t)> changed);
   /// On the io thread, also after a version's list was replaced. The checker must be destroyed there, too.
   void follow_lists();
@@ -41,7 +41,7 @@ class HealthChecker {
 
   net::Loop& loop_;
   const std::string service_;
-  std::vector<std::unique_ptr<Endpoints>>& versions_;
+  std::vector<std::shared_ptr<Endpoints>>& versions_;
   std::function<void(size_t)> changed_;
   std::vector<std::unique_ptr<Probe>> probes_;
 };

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "router/proxy/spare_time.h"
+#include "router/rollout/hash.h"
 #include "runtime/protocol/tensor/datatype.h"
 
 namespace serin::router {
@@ -15,12 +17,12 @@ bool is_healthy(const Service& service, size_t version) {
 }
 
 /// A canary that hangs gets no more requests than it may have under way: max(4, twice what its share and stable's p99 make usual).
-bool takes_more(const Service& service, const Split& split) {
+bool takes_more(const Service& service, const Service& track, const Split& split) {
   const Endpoints& canary = *service.versions[split.canary];
   if (canary.healthy() == 0) return false;
   const int64_t under_way = canary.in_flight();
   if (under_way < 4) return true;
-  const auto p99 = service.controller->pace(service.index).p99;
+  const auto p99 = service.controller->pace(track.index).p99;
   const double seconds = p99.count() > 0 ? std::chrono::duration<double>(p99).count() : 1;
   const double share = static_cast<double>(split.weight_ppm) / rollout::kAll;
   if (static_cast<double>(under_way) < 2 * service.arrivals.per_second() * share * seconds) return true;
@@ -28,20 +30,37 @@ bool takes_more(const Service& service, const Split& split) {
   return false;
 }
 
+std::string_view key_of(const rollout::Sticky& sticky, const net::Headers& headers) {
+  if (!sticky.header.empty()) return headers.get(sticky.header);
+  return sticky.cookie.empty() ? std::string_view() : rollout::cookie_value(headers.get("cookie"), sticky.cookie);
+}
+
 rollout::Says says_of(const rollout::Spec& spec, const net::Headers& headers) {
-  rollout::Says says;
-  if (!spec.cohort.header.empty()) says.cohort = headers.get(spec.cohort.header);
-  if (!spec.sticky.header.empty())
-    says.key = headers.get(spec.sticky.header);
-  else if (!spec.sticky.cookie.empty())
-    says.key = rollout::cookie_value(headers.get("cookie"), spec.sticky.cookie);
-  return says;
+  return {.cohort = spec.cohort.header.empty() ? std::string_view() : headers.get(spec.cohort.header), .key = key_of(spec.sticky, headers)};
 }
 
 /// The canary's endpoint that would be given this request.
 const EndpointState* canary_endpoint(const Service& service, Lane& lane, const Split& split, bool grpc, Time now) {
   const Endpoints& canary = *service.versions[split.canary];
   return canary.choose(lane.endpoints(canary), lane.random(), now, /*avoid=*/nullptr, grpc);
+}
+
+/// A drawn request on `version`: whether the canary gets a copy, and whether the request stays evidence.
+void consider_copy(const Service& service, Lane& lane, const Target& target, bool canary_takes, Time now, size_t version,
+                   Placement& placement, Copy& copy) {
+  const Split& split = placement.split;
+  const rollout::Spec& spec = *placement.spec;
+  const bool sampled = split.shadow_ppm > 0 && lane.random() % rollout::kAll < split.shadow_ppm;
+  // A canary that is held at 0 because it hung gets copies that nobody asked for, too.
+  const bool may_be_asked = split.weight_ppm == 0 && std::ranges::any_of(spec.steps, &rollout::Step::is_shadow);
+  copy.spare = !spec.guard.shadow_ppm && !may_be_asked;
+  copy.wanted = sampled && canary_takes && version == split.stable && !(copy.spare && service.shared);
+  if (!copy.spare || version == split.canary || !(placement.judged || copy.wanted)) return;
+  const EndpointState* endpoint = canary_endpoint(service, lane, split, target.grpc, now);
+  if (endpoint == nullptr) return;
+  // Evidence is symmetric: a drawn request that would not count on the canary (attempt.cc) does not count on stable.
+  if (may_wait_for_copy(*endpoint, now, *placement.track)) placement.judged = false;
+  copy.wanted = copy.wanted && has_spare_time(*endpoint, now);
 }
 
 void place_by_draw(const Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now, Placed& placed) {
@@ -51,7 +70,7 @@ void place_by_draw(const Service& service, Lane& lane, const Target& target, con
 
   const bool matched = rollout::baseline_weight(spec, split.weight_ppm) > 0;
   const size_t compared = matched ? version_index(*service.config, spec.baseline) : split.stable;
-  const bool canary_takes = takes_more(service, split), compared_takes = is_healthy(service, compared);
+  const bool canary_takes = takes_more(service, *placed.track, split), compared_takes = is_healthy(service, compared);
   placed.judged = canary_takes && compared_takes;
 
   if (draw.place == rollout::Place::kCanary && canary_takes)
@@ -60,17 +79,100 @@ void place_by_draw(const Service& service, Lane& lane, const Target& target, con
     placed.version = compared;
   else if (draw.place != rollout::Place::kStable)
     placed.purpose = Purpose::kFallback;
-  const bool sampled = split.shadow_ppm > 0 && lane.random() % rollout::kAll < split.shadow_ppm;
-  // A canary that is held at 0 because it hung gets copies that nobody asked for, too.
-  const bool may_be_asked = split.weight_ppm == 0 && std::ranges::any_of(spec.steps, &rollout::Step::is_shadow);
-  placed.spare = !spec.guard.shadow_ppm && !may_be_asked;
-  placed.mirror = sampled && canary_takes && placed.version == split.stable && !(placed.spare && service.shared);
-  if (!placed.spare || placed.version == split.canary || !(placed.judged || placed.mirror)) return;
-  const EndpointState* endpoint = canary_endpoint(service, lane, split, target.grpc, now);
-  if (endpoint == nullptr) return;
-  // Evidence is symmetric: a drawn request that would not count on the canary (attempt.cc) does not count on stable.
-  if (may_wait_for_copy(*endpoint, now, service)) placed.judged = false;
-  placed.mirror = placed.mirror && has_spare_time(*endpoint, now);
+  consider_copy(service, lane, target, canary_takes, now, placed.version, placed, placed.copy);
+}
+
+/// The rollouts of the service that are under way. Stable is the service's own.
+std::vector<Placement> under_way(Service& service, Lane& lane, size_t stable) {
+  std::vector<Placement> found;
+  const auto look = [&](Service& track) {
+    Split split = service.controller->split(track.index);
+    if (split.canary == Split::kNoCanary || split.canary == stable) return;
+    Placement& placement = found.emplace_back(Placement{.track = &track});
+    placement.spec = lane.spec(track, split);
+    split.stable = static_cast<uint32_t>(stable);
+    placement.split = split;
+  };
+  look(service);
+  for (const auto& track : service.tracks) look(*track);
+  std::vector<uint32_t> weights;
+  for (const Placement& placement : found) weights.push_back(placement.split.weight_ppm);
+  rollout::fit_together(weights);
+  for (size_t i = 0; i < found.size(); ++i) found[i].split.weight_ppm = weights[i];
+  return found;
+}
+
+/// Several rollouts at once. A request of a canary is evidence for its rollout, one of stable for all of them.
+void place_among(const Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now,
+                 std::vector<Placement> rollouts, Placed& placed) {
+  std::vector<rollout::Candidate> candidates;
+  for (const Placement& each : rollouts)
+    candidates.push_back({.spec = each.spec.get(), .weight_ppm = each.split.weight_ppm, .says = says_of(*each.spec, headers), .draw = {}});
+  const auto taker = rollout::draw_among(candidates, lane.random());
+  const bool stable_takes = is_healthy(service, placed.split.stable);
+  for (size_t i = 0; i < rollouts.size(); ++i) rollouts[i].draw = candidates[i].draw;
+  if (taker) {
+    static_cast<Placement&>(placed) = std::move(rollouts[*taker]);
+    const bool takes = takes_more(service, *placed.track, placed.split);
+    placed.judged = takes && stable_takes;
+    if (takes)
+      placed.version = placed.split.canary;
+    else
+      placed.purpose = Purpose::kFallback;
+    return;
+  }
+  // One of them at most gets a copy, each as often as the others: it becomes the first.
+  const size_t offset = lane.random() % rollouts.size();
+  std::ranges::rotate(rollouts, rollouts.begin() + static_cast<std::ptrdiff_t>(offset));
+  size_t copied = rollouts.size();
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    const bool takes = takes_more(service, *rollouts[i].track, rollouts[i].split);
+    rollouts[i].judged = takes && stable_takes;
+    Copy copy;
+    consider_copy(service, lane, target, takes, now, placed.version, rollouts[i], copy);
+    if (!copy.wanted || copied < rollouts.size()) continue;
+    copied = i;
+    placed.copy = copy;
+  }
+  if (copied < rollouts.size()) std::swap(rollouts[0], rollouts[copied]);
+  static_cast<Placement&>(placed) = std::move(rollouts[0]);
+  placed.others.assign(std::make_move_iterator(rollouts.begin() + 1), std::make_move_iterator(rollouts.end()));
+}
+
+void place_on_tracks(Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now, Placed& placed) {
+  const Split idle = placed.split;
+  std::vector<Placement> rollouts = under_way(service, lane, placed.split.stable);
+  if (rollouts.empty()) {
+    placed.judged = true;
+    return;
+  }
+  const bool first_is_idle = idle.canary == Split::kNoCanary;
+  if (rollouts.size() == 1) {
+    static_cast<Placement&>(placed) = std::move(rollouts[0]);
+    place_by_draw(service, lane, target, headers, now, placed);
+  } else {
+    place_among(service, lane, target, headers, now, std::move(rollouts), placed);
+  }
+  // Where no rollout runs on the first track, stable's latencies are the baseline of its next one.
+  if (first_is_idle && placed.version == placed.split.stable && placed.purpose == Purpose::kDrawn) {
+    Placement& of_service = placed.others.emplace_back(Placement{.track = &service});
+    of_service.split = idle;
+    of_service.judged = true;
+  }
+}
+
+/// A fixed division: nothing is judged. A version that is down leaves its share to stable.
+void place_by_split(const Service& service, Lane& lane, const net::Headers& headers, Placed& placed) {
+  const PlainSplit& split = *service.config->split;
+  const std::string_view key = key_of(split.sticky, headers);
+  const uint64_t random = key.empty() ? lane.random() : rollout::mix(rollout::hash_text(key, rollout::hash_text(split.sticky.salt)));
+  uint32_t point = static_cast<uint32_t>(random % rollout::kAll);
+  size_t version = 0;
+  for (; point >= split.ppm[version]; ++version) point -= split.ppm[version];
+  if (is_healthy(service, version))
+    placed.version = version;
+  else
+    placed.purpose = Purpose::kFallback;
 }
 
 }  // namespace
@@ -88,6 +190,7 @@ Result<std::optional<std::chrono::nanoseconds>> time_given(const net::Headers& h
 
 Result<Placed> place_request(Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now) {
   Placed placed;
+  placed.track = &service;
   const Split& split = placed.split = service.controller->split(service.index);
   placed.version = split.stable;
   const auto forced = headers.get("x-serin-force-version");
@@ -101,6 +204,14 @@ Result<Placed> place_request(Service& service, Lane& lane, const Target& target,
   if (!target.infer) return placed;  // metadata is stable's
   placed.purpose = Purpose::kDrawn;
   service.arrivals.count(now);
+  if (service.config->split) {
+    place_by_split(service, lane, headers, placed);
+    return placed;
+  }
+  if (!service.tracks.empty()) {
+    place_on_tracks(service, lane, target, headers, now, placed);
+    return placed;
+  }
   if (split.canary == Split::kNoCanary) {
     placed.judged = true;  // stable's latencies are the next rollout's baseline
     return placed;

@@ -2,6 +2,8 @@
 //
 // The draw is an experiment only while every arm can take the request. If the canary is down or busy, or a baseline arm is down, its share
 // goes to stable. Then none of the draws is evidence, whichever arm it chose.
+//
+// Several rollouts of a service may be under way (control/tracks.h). Then an answer of stable is evidence for each of them.
 #pragma once
 
 #include "router/proxy/attempt.h"
@@ -10,11 +12,16 @@
 
 namespace serin::router {
 
+/// A copy of one of stable's requests for the canary, so that their answers are compared.
+struct Copy {
+  bool wanted = false;
+  bool spare = false;  ///< only in the canary's spare time (spare_time.h)
+};
+
 struct Placed : Placement {
   size_t version = 0;
   Purpose purpose = Purpose::kFallback;
-  bool mirror = false;  ///< compare stable's answer with the canary's
-  bool spare = false;   ///< ... but only in the canary's spare time (spare_time.h)
+  Copy copy;
 };
 
 /// kInvalidArgument: the header names an unknown version.

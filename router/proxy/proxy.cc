@@ -23,7 +23,7 @@ std::unique_ptr<Service> make_service(const ServiceConfig& config, size_t index,
   service->shared = controller.shared_store() != nullptr;
   service->metrics = &metrics;
   for (const VersionConfig& version : config.versions) {
-    service->versions.push_back(std::make_unique<Endpoints>(config.name, version, service->next_endpoint, metrics));
+    service->versions.push_back(std::make_shared<Endpoints>(config.name, version, service->next_endpoint, metrics));
     service->latency.push_back(metrics.histogram("serin_route_latency_seconds", "Time of one attempt on a version.",
                                                  {{"service", config.name}, {"version", version.name}}));
   }
@@ -34,6 +34,20 @@ std::unique_ptr<Service> make_service(const ServiceConfig& config, size_t index,
   service->capped = counter("serin_route_exposure_capped_total", "Requests drawn while the canary had as many under way as it may have.");
   service->mirrors_dropped = counter("serin_route_mirrors_dropped_total", "Sampled requests not mirrored because too many were under way.");
   return service;
+}
+
+/// What a further rollout of the service needs of its own; the rest it shares.
+std::unique_ptr<Service> make_track(const Service& first, const ServiceConfig& config, size_t index) {
+  auto track = std::make_unique<Service>();
+  track->index = index;
+  track->config = &config;
+  track->controller = first.controller;
+  track->shared = first.shared;
+  track->versions = first.versions;
+  track->recorder = first.recorder;
+  track->metrics = first.metrics;
+  track->mirrors_dropped = first.mirrors_dropped;
+  return track;
 }
 
 }  // namespace
@@ -50,30 +64,40 @@ struct Proxy::State {
 
   /// Health of a service's endpoints, and who they are.
   void watch(const std::string& name, Service& service);
+  void watch_rollout(Service& track, const std::shared_ptr<HealthChecker>& checker);
 };
+
+/// What is asked of the endpoints for one rollout.
+void Proxy::State::watch_rollout(Service& track, const std::shared_ptr<HealthChecker>& checker) {
+  resources.push_back(std::make_unique<ResourceWatch>(loops.loop(0), track));
+  if (track.recorder) replayers.push_back(std::make_unique<Replayer>(track, places[0]->lane));
+  // A checker ends on its thread, where the question may come too late for it.
+  track.ask_for_life = [this, &track, weak = std::weak_ptr(checker)](const auto& endpoint, const rollout::Observation& sign) {
+    loops.post(0, [&track, weak, endpoint, sign, asked = std::chrono::steady_clock::now()] {
+      const auto alive_checker = weak.lock();
+      if (!alive_checker) return;
+      alive_checker->ask_for_life(endpoint, [&track, sign, asked](bool alive) {
+        rollout::Observation told = sign;
+        told.ending = alive ? rollout::Ending::kAnswered : rollout::Ending::kRefused;
+        told.latency = std::chrono::steady_clock::now() - asked;
+        track.controller->observe(track.index, told);
+      });
+    });
+  };
+}
 
 void Proxy::State::watch(const std::string& name, Service& service) {
   const auto report = [&service](size_t version) {
     const Endpoints& endpoints = *service.versions[version];
-    service.controller->set_endpoint_count(service.index, version, {.all = endpoints.list()->size(), .healthy = endpoints.healthy()});
+    const EndpointCount count{.all = endpoints.list()->size(), .healthy = endpoints.healthy()};
+    service.controller->set_endpoint_count(service.index, version, count);
+    for (const auto& track : service.tracks) track->controller->set_endpoint_count(track->index, version, count);
   };
   checkers.push_back(std::make_shared<HealthChecker>(loops.loop(0), name, service.versions, report));
   HealthChecker& checker = *checkers.back();
   checker.follow_lists();
-  resources.push_back(std::make_unique<ResourceWatch>(loops.loop(0), service));
-  // A checker ends on its thread, where the question may come too late for it.
-  service.ask_for_life = [this, &service, weak = std::weak_ptr(checkers.back())](const auto& endpoint, const rollout::Observation& sign) {
-    loops.post(0, [&service, weak, endpoint, sign, asked = std::chrono::steady_clock::now()] {
-      const auto alive_checker = weak.lock();
-      if (!alive_checker) return;
-      alive_checker->ask_for_life(endpoint, [&service, sign, asked](bool alive) {
-        rollout::Observation told = sign;
-        told.ending = alive ? rollout::Ending::kAnswered : rollout::Ending::kRefused;
-        told.latency = std::chrono::steady_clock::now() - asked;
-        service.controller->observe(service.index, told);
-      });
-    });
-  };
+  watch_rollout(service, checkers.back());
+  for (const auto& track : service.tracks) watch_rollout(*track, checkers.back());
   for (size_t version = 0; version < service.versions.size(); ++version) {
     if (!service.versions[version]->config().source.changes()) continue;
     const auto asked = [this, &checker, report, version](bool replaced) {
@@ -91,6 +115,11 @@ Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loo
   std::vector<std::string> recording;
   for (size_t index = 0; index < config.services.size(); ++index) {
     const ServiceConfig& service = config.services[index];
+    if (!service.track_of.empty()) {
+      Service& first = *state_->router.services.find(service.track_of)->second;
+      first.tracks.push_back(make_track(first, service, index));
+      continue;
+    }
     auto& made = state_->router.services.emplace(service.name, make_service(service, index, controller, metrics)).first->second;
     if (!service.recording) continue;
     made->recorder = recorders.get(service.name, *service.recording, metrics);
@@ -102,10 +131,7 @@ Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loo
   for (size_t i = 0; i < loops.size(); ++i)
     loops.post_and_wait(i, [&] { state_->places[i] = std::make_unique<Workplace>(loops.loop(i), uint64_t{entropy()} << 32 | entropy()); });
   loops.post_and_wait(0, [&] {
-    for (const auto& [name, service] : state_->router.services) {
-      state_->watch(name, *service);
-      if (service->recorder) state_->replayers.push_back(std::make_unique<Replayer>(*service, state_->places[0]->lane));
-    }
+    for (const auto& [name, service] : state_->router.services) state_->watch(name, *service);
   });
 }
 

@@ -20,7 +20,7 @@ constexpr size_t kAtOnce = 2;  // stable has its own traffic
 constexpr std::chrono::milliseconds kAfterBreak = rollout::kOneMoment + std::chrono::milliseconds(10);
 
 /// The request as it came, and its meaning. The target has views of the head. False: the path is of no use any more.
-bool restore(const RecordedRequest& request, const std::string& service, net::Head& head, Target& target) {
+bool restore(const RecordedRequest& request, std::string_view service, net::Head& head, Target& target) {
   head.clear();
   head.method = request.method;
   head.target = request.target;
@@ -125,7 +125,7 @@ void Replayer::look() {
   } else if (!spec_ || split.epoch != split_.epoch) {
     spec_ = lane_.spec(service_, split);
     size_t most = spec_ && !spec_->steps.empty() ? spec_->steps.front().replay : 0;
-    if (most > 0 && !service_.recorder->begin_replay(split.epoch)) most = 0;
+    if (most > 0 && !service_.recorder->begin_replay(service_.config->name, split.epoch)) most = 0;
     left_ = service_.recorder->latest(most, Recorder::Clock::now());
     std::ranges::reverse(left_);
     if (most > 0)
@@ -157,7 +157,7 @@ bool Replayer::send(const RecordedRequest& request) {
   if (stable.healthy() == 0 || canary.healthy() == 0) return false;
   net::Head head;
   Target target;
-  if (!restore(request, service_.config->name, head, target)) return true;
+  if (!restore(request, service_of(service_.config->name), head, target)) return true;
   const Time now = lane_.loop().now();
   EndpointState* const of_stable = stable.choose(lane_.endpoints(stable), lane_.random(), now, /*avoid=*/nullptr, target.grpc);
   EndpointState* const of_canary = canary.choose(lane_.endpoints(canary), lane_.random(), now, /*avoid=*/nullptr, target.grpc);

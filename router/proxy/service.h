@@ -70,7 +70,9 @@ struct Service {
   const ServiceConfig* config = nullptr;
   Controller* controller = nullptr;
   bool shared = false;                               ///< by several routers, which do not know each other's requests
-  std::vector<std::unique_ptr<Endpoints>> versions;  ///< in the configuration's order: the indices of Split
+  std::vector<std::shared_ptr<Endpoints>> versions;  ///< in the configuration's order: the indices of Split
+  /// Further rollouts that may run at once (control/tracks.h): with the same versions, and with what belongs to one rollout.
+  std::vector<std::unique_ptr<Service>> tracks;
   std::atomic<uint32_t> next_endpoint{0};
   RetryBudget budget;
   ArrivalRate arrivals;

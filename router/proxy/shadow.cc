@@ -23,9 +23,9 @@ void Shadow::start(Service& service, const Placed& placed, Attempt& stable, Endp
 void Shadow::compare_both() {
   service_->usual_spread.begin(placed_.split.epoch);
   rollout::ShadowPair pair = compare(stable_, canary_.half(), placed_.spec->guard, lane_.random(),
-                                     {.numbers_only = placed_.spare, .usual = &service_->usual_spread});
+                                     {.numbers_only = placed_.copy.spare, .usual = &service_->usual_spread});
   pair.epoch = placed_.split.epoch;
-  pair.spare = placed_.spare;
+  pair.spare = placed_.copy.spare;
   pair.classes = with_label(placed_.classes, placed_.spec->guard.slices, pair.difference);
   pair.stable_endpoint = stable_endpoint_->index;
   pair.canary_endpoint = endpoint_->index;
@@ -39,7 +39,7 @@ void Shadow::on_end(KeptCall&, bool ours) {
   else
     compare_both();
   service_->mirrored.fetch_sub(1, std::memory_order_relaxed);
-  if (placed_.spare) end_copy(*endpoint_, began_, std::chrono::steady_clock::now());
+  if (placed_.copy.spare) end_copy(*endpoint_, began_, std::chrono::steady_clock::now());
   placed_ = Placed();
   endpoint_.reset();
   stable_endpoint_.reset();

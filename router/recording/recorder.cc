@@ -147,9 +147,10 @@ void Recorder::retire(Recorder& successor) {
   successor.trim(Clock::now());
 }
 
-bool Recorder::begin_replay(uint32_t epoch) {
+bool Recorder::begin_replay(const std::string& track, uint32_t epoch) {
   const MutexLock lock(mutex_);
-  return std::exchange(replayed_, epoch) != epoch;
+  const auto [known, first] = replayed_.try_emplace(track, epoch);
+  return first || std::exchange(known->second, epoch) != epoch;
 }
 
 std::shared_ptr<Recorder> Recorders::get(const std::string& service, const RecordingConfig& config, metrics::Registry& registry) {

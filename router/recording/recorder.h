@@ -49,8 +49,9 @@ class Recorder {
   Status save();
   /// Gives its requests to another recorder, unless that keeps less of a request, and records and writes nothing more.
   void retire(Recorder& successor);
-  /// Whether the requests are to be sent for this epoch of a rollout. Once: to send them again would be no new evidence.
-  bool begin_replay(uint32_t epoch);
+  /// Whether the requests are to be sent for this epoch of a rollout on that track of the service. Once: to send them again would be no new
+  /// evidence.
+  bool begin_replay(const std::string& track, uint32_t epoch);
 
  private:
   void load() SERIN_REQUIRES(mutex_);
@@ -66,7 +67,7 @@ class Recorder {
   std::deque<std::shared_ptr<const RecordedRequest>> requests_ SERIN_GUARDED_BY(mutex_);  // oldest first
   size_t bytes_ SERIN_GUARDED_BY(mutex_) = 0;
   bool changed_ SERIN_GUARDED_BY(mutex_) = false, may_write_ SERIN_GUARDED_BY(mutex_) = true;
-  std::optional<uint32_t> replayed_ SERIN_GUARDED_BY(mutex_);  // the latest epoch
+  std::map<std::string, uint32_t> replayed_ SERIN_GUARDED_BY(mutex_);  // by track, the latest epoch
   Sleeper sleeper_;
   std::thread writer_;
 };

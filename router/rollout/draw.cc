@@ -14,6 +14,8 @@
 #include "router/rollout/draw.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "router/rollout/hash.h"
 
@@ -34,6 +36,12 @@ uint32_t looks_at_stable(uint32_t weight_ppm) {
 
 uint32_t share(uint64_t part, uint64_t other) { return part + other == 0 ? 0 : static_cast<uint32_t>(part * kAll / (part + other)); }
 
+void draw_looks(Draw& draw, uint64_t random) {
+  const uint32_t looks = looks_at_stable(draw.weight_ppm);
+  draw.look = draw.evidence && (draw.place == Place::kCanary || mix(random) % kAll < looks);
+  draw.look_weight_ppm = share(uint64_t{draw.weight_ppm} * kAll, uint64_t{kAll - draw.weight_ppm} * looks);
+}
+
 }  // namespace
 
 Draw draw_request(const Spec& spec, uint32_t weight_ppm, const Says& says, uint64_t random) {
@@ -50,10 +58,53 @@ Draw draw_request(const Spec& spec, uint32_t weight_ppm, const Says& says, uint6
     draw.weight_ppm = share(weight_ppm, matched);
     draw.evidence = draw.place != Place::kStable;
   }
-  const uint32_t looks = looks_at_stable(draw.weight_ppm);
-  draw.look = draw.evidence && (draw.place == Place::kCanary || mix(random) % kAll < looks);
-  draw.look_weight_ppm = share(uint64_t{draw.weight_ppm} * kAll, uint64_t{kAll - draw.weight_ppm} * looks);
+  draw_looks(draw, random);
   return draw;
+}
+
+std::optional<size_t> draw_among(std::span<Candidate> candidates, uint64_t random) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    Candidate& each = candidates[i];
+    if (each.weight_ppm == 0 || !in_cohort(each.spec->cohort, each.says.cohort)) continue;
+    each.draw = {.place = Place::kCanary, .drawn = false, .look = true, .weight_ppm = each.weight_ppm};
+    return i;
+  }
+  // One after the other draws from what those before it have left, each with its own hash of the key.
+  std::optional<size_t> taker;
+  uint32_t left = kAll;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    Candidate& each = candidates[i];
+    random = mix(random + kGolden);
+    each.draw = draw_request(*each.spec, share(each.weight_ppm, left - each.weight_ppm), each.says, random);
+    left -= each.weight_ppm;
+    if (each.draw.place == Place::kCanary && !taker) taker = i;
+  }
+  // Odds of canary i against stable: p_i / ((1 - p_i) * product of (1 - p_j) over the later j). Earlier ones have refused either way.
+  double later = 1;
+  for (size_t i = candidates.size(); i-- > 0;) {
+    Draw& draw = candidates[i].draw;
+    const double p = static_cast<double>(draw.weight_ppm) / kAll, against = (1 - p) * later;
+    later = against;
+    draw.weight_ppm = p > 0 ? static_cast<uint32_t>(std::lround(kAll * p / (p + against))) : 0;
+    draw_looks(draw, mix(random + i));
+  }
+  return taker;
+}
+
+void fit_together(std::span<uint32_t> weights_ppm) {
+  constexpr size_t kMost = 64;
+  if (weights_ppm.size() < 2 || weights_ppm.size() > kMost) return;
+  std::array<uint32_t, kMost> sorted{};
+  const auto end = std::ranges::copy(weights_ppm, sorted.begin()).out;
+  std::sort(sorted.begin(), end);
+  uint32_t left = kAll - kStableKeeps;
+  auto others = static_cast<uint32_t>(weights_ppm.size());
+  for (auto smallest = sorted.begin(); smallest != end; ++smallest, --others) {
+    if (*smallest > left / others) break;
+    left -= *smallest;
+  }
+  if (others == 0) return;
+  for (uint32_t& weight : weights_ppm) weight = std::min(weight, left / others);
 }
 
 uint32_t baseline_weight(const Spec& spec, uint32_t weight_ppm) {

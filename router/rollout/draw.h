@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "router/rollout/observation.h"
@@ -40,6 +41,24 @@ struct Draw {
 
 /// `random`: 64 independent bits for each request; the statistics depend on it. weight_ppm: the canary's, of the current split.
 Draw draw_request(const Spec& spec, uint32_t weight_ppm, const Says& says, uint64_t random);
+
+/// One of several canaries of a service at once.
+struct Candidate {
+  const Spec* spec = nullptr;
+  uint32_t weight_ppm = 0;  ///< of the service's requests
+  Says says;
+  Draw draw;  ///< set by draw_among()
+};
+
+/// Draws for several canaries at once. Returns the candidate whose canary gets the request; nothing: stable gets it. Then every draw compares
+/// stable with that candidate's canary: weight_ppm is its share of what the two get. Of a canary that gets it, only its own draw is set.
+/// A key stays where it is while no weight changes; a change moves no more keys than it must. The weights fit together (fit_together()).
+std::optional<size_t> draw_among(std::span<Candidate> candidates, uint64_t random);
+
+/// Lowers the largest weights to one size, so that stable keeps a tenth of the requests while a service has several canaries (max-min
+/// fairness: two canaries at 50 % get 45 % each). One weight alone stays as it is.
+void fit_together(std::span<uint32_t> weights_ppm);
+inline constexpr uint32_t kStableKeeps = 100'000;
 
 /// The baseline arm's weight while the canary has this weight; 0 if the rollout has no baseline arm.
 uint32_t baseline_weight(const Spec& spec, uint32_t weight_ppm);

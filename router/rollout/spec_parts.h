@@ -30,6 +30,8 @@ void read_header(const config::Node& node, std::string& name, config::Problems& 
 
 /// service, stable, canary with its baseline, sticky and cohort.
 void read_traffic(const config::Node& document, Spec& spec, config::Problems& problems);
+/// {header: x-user} or {cookie: session}
+void read_sticky(const config::Node& node, Sticky& sticky, config::Problems& problems);
 /// Whether a request can carry a header or cookie of that name.
 bool is_token(std::string_view name);
 /// Reads `guard: {resources: ...}`, and prints it.

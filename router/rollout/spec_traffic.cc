@@ -29,19 +29,6 @@ void read_version(const Node& node, std::initializer_list<std::string_view> keys
     problems.add(named->error("must not be empty"));
 }
 
-void read_sticky(const Node& node, Sticky& sticky, Problems& problems) {
-  problems.allow_only(node, {"header", "cookie", "salt", "bothArms"});
-  if (node.has("header") == node.has("cookie"))
-    problems.add(node.error("must name a header or a cookie: {header: x-user} or {cookie: session}"));
-  if (const auto header = node.find("header")) read_header(*header, sticky.header, problems);
-  if (const auto cookie = node.find("cookie"); cookie && problems.read(sticky.cookie, cookie->text()) && !is_token(sticky.cookie))
-    problems.add(cookie->error("must be the name of a cookie"));
-  problems.read(sticky.salt, node.text("salt", ""));
-  bool both = true;
-  if (problems.read(both, node.boolean("bothArms", true)) && !both)
-    problems.add(node.find("bothArms")->error("keys are placed by their hash, which keeps them on stable as well: leave it out"));
-}
-
 void read_cohort(const Node& node, Cohort& cohort, Problems& problems) {
   problems.allow_only(node, {"header", "values"});
   if (!node.is_map()) return;
@@ -75,6 +62,19 @@ void read_canary(const Node& canary, Spec& spec, Problems& problems) {
 }
 
 }  // namespace
+
+void read_sticky(const Node& node, Sticky& sticky, Problems& problems) {
+  problems.allow_only(node, {"header", "cookie", "salt", "bothArms"});
+  if (node.has("header") == node.has("cookie"))
+    problems.add(node.error("must name a header or a cookie: {header: x-user} or {cookie: session}"));
+  if (const auto header = node.find("header")) read_header(*header, sticky.header, problems);
+  if (const auto cookie = node.find("cookie"); cookie && problems.read(sticky.cookie, cookie->text()) && !is_token(sticky.cookie))
+    problems.add(cookie->error("must be the name of a cookie"));
+  problems.read(sticky.salt, node.text("salt", ""));
+  bool both = true;
+  if (problems.read(both, node.boolean("bothArms", true)) && !both)
+    problems.add(node.find("bothArms")->error("keys are placed by their hash, which keeps them on stable as well: leave it out"));
+}
 
 void read_header(const Node& node, std::string& name, Problems& problems) {
   if (!problems.read(name, node.text())) return;

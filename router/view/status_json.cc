@@ -165,6 +165,8 @@ std::string history_json(const std::string& service, const std::vector<HistoryEn
   return schema::to_json(view::kHistory, {.service = service, .history = converted(entries, view::view_of)});
 }
 
+bool is_shown(const ServiceConfig& config, const ServiceStatus& status) { return config.track_of.empty() || status.rollout.has_value(); }
+
 std::string service_json(const ServiceConfig& config, const ServiceStatus& status, const Controller& controller, size_t index) {
   return schema::to_json(view::kService, view_service(config, status, controller, index));
 }
@@ -172,7 +174,8 @@ std::string service_json(const ServiceConfig& config, const ServiceStatus& statu
 std::string services_json(const std::vector<ServiceConfig>& configs, const std::vector<ServiceStatus>& statuses,
                           const Controller& controller) {
   view::ServiceList list;
-  for (size_t i = 0; i < configs.size(); ++i) list.services.push_back(view_service(configs[i], statuses[i], controller, i));
+  for (size_t i = 0; i < configs.size(); ++i)
+    if (is_shown(configs[i], statuses[i])) list.services.push_back(view_service(configs[i], statuses[i], controller, i));
   return schema::to_json(view::kServiceList, list);
 }
 

@@ -1,0 +1,137 @@
+// service_tracks.cc: a service with several rollouts at once, seen from one of them. The rules for all of them: tracks.h.
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "router/control/service_control.h"
+#include "router/control/wall_clock.h"
+#include "router/rollout/draw.h"
+#include "router/rollout/machine.h"
+#include "router/rollout/spec_parts.h"
+#include "runtime/base/log.h"
+
+namespace serin::router {
+namespace {
+
+using rollout::Phase;
+
+constexpr std::string_view kSuperseded = "superseded";
+
+/// The weights in force, by track: 0 where no canary is under way.
+std::vector<uint32_t> fitted(const std::vector<const ServiceControl*>& tracks) {
+  std::vector<uint32_t> under_way;
+  std::vector<size_t> of;
+  for (size_t i = 0; i < tracks.size(); ++i) {
+    const Split split = tracks[i]->split();
+    if (split.canary == Split::kNoCanary) continue;
+    of.push_back(i);
+    under_way.push_back(split.weight_ppm);
+  }
+  rollout::fit_together(under_way);
+  std::vector<uint32_t> weights(tracks.size());
+  for (size_t i = 0; i < of.size(); ++i) weights[of[i]] = under_way[i];
+  return weights;
+}
+
+}  // namespace
+
+uint32_t ServiceControl::share_among_tracks(size_t version) const {
+  const std::vector<uint32_t> weights = fitted(tracks_);
+  uint32_t share = 0, canaries = 0;
+  for (size_t i = 0; i < tracks_.size(); ++i) {
+    canaries += weights[i];
+    if (tracks_[i]->split().canary == version) share += weights[i];
+  }
+  return version == tracks_.front()->split().stable ? rollout::kAll - canaries : share;
+}
+
+/// Users see the weight in force.
+void ServiceControl::show_fitted(rollout::Report& report) const {
+  const std::vector<uint32_t> weights = fitted(tracks_);
+  for (size_t i = 0; i < tracks_.size(); ++i) {
+    if (tracks_[i] != this) continue;
+    const uint32_t wanted = report.state.weight_ppm;
+    if (weights[i] < wanted) {
+      report.state.weight_ppm = weights[i];
+      report.note = fmt::format("{} % of {} %: other rollouts of the service run, and stable keeps {} %", rollout::print_weight(weights[i]),
+                                rollout::print_weight(wanted), rollout::print_weight(rollout::kStableKeeps));
+    }
+    if (!may_promote_ && wants_everything())
+      report.note = "waits: a rollout is not promoted by itself while another one of the service runs; promote it by hand, or end the other";
+  }
+}
+
+bool ServiceControl::wants_everything() const {
+  if (!state_.rollout) return false;
+  const rollout::State& state = state_.rollout->state();
+  return state.weight_ppm == rollout::kAll || state.phase == Phase::kPromoting || state.phase == Phase::kBaking;
+}
+
+ServiceControl::Standing ServiceControl::standing() const {
+  const MutexLock lock(mutex_);
+  Standing standing{.stable = state_.stable, .runs = state_.rollout.has_value(), .everything = wants_everything()};
+  if (!state_.last) return standing;
+  const rollout::State& state = state_.rollout ? state_.rollout->state() : state_.last_state();
+  standing.id = state.id;
+  standing.canary = state.canary;
+  standing.promoted = state.phase == Phase::kSucceeded && state.canary == state_.stable;
+  standing.promotes_by_hand = state.phase == Phase::kPromoting && state.cause == rollout::kByHand;
+  return standing;
+}
+
+Status ServiceControl::check_epoch(const std::optional<uint64_t>& if_match) const {
+  const MutexLock lock(mutex_);
+  return state_.check_epoch(if_match);
+}
+
+bool ServiceControl::supersede(const std::string& why, Time now) {
+  const MutexLock lock(mutex_);
+  if (!state_.rollout) return false;
+  const Phase before = state_.rollout->state().phase;
+  if (!state_.rollout->trip(std::string(kSuperseded), why)) return false;
+  changed(before, {}, "router", {}, now);
+  return true;
+}
+
+bool ServiceControl::follow_stable(const std::string& version, const std::string& why, Time now) {
+  (void)supersede(why, now);
+  const MutexLock lock(mutex_);
+  if (state_.stable == version) return false;
+  state_.follow_stable(version);
+  spec_.publish(state_.spec);
+  apply(without_rises(split(), state_.target()));
+  settle();
+  log::info("service '{}': stable is version '{}': {}", config_.name, version, why);
+  ledger_.note(store::HistoryEntry{.wall_ms = wall_milliseconds(),
+                                   .service = config_.name,
+                                   .rollout = state_.last ? state_.last_state().id : "",
+                                   .event = "stable",
+                                   .actor = "router",
+                                   .detail = fmt::format("version {} is stable: {}", version, why)});
+  ledger_.add();
+  return true;
+}
+
+void ServiceControl::let_promote(bool allowed) {
+  const MutexLock lock(mutex_);
+  may_promote_ = allowed;
+  settle();
+}
+
+void ServiceControl::let_cool_down() {
+  const MutexLock lock(mutex_);
+  state_.warm.reset();
+}
+
+void ServiceControl::learn_from(const ServiceControl& first) {
+  RecentLatencies latencies;
+  {
+    const MutexLock lock(first.mutex_);
+    latencies = first.state_.latencies;
+  }
+  const MutexLock lock(mutex_);
+  if (!state_.rollout) state_.latencies = latencies;
+}
+
+}  // namespace serin::router
