@@ -114,8 +114,8 @@ struct RecordingConfig {
   bool operator==(const RecordingConfig&) const = default;
 };
 
-/// Several rollouts of one service run on tracks. The first has the service's name, the others follow it: digits, digits~2, digits~3. Each is
-/// a ServiceConfig of its own with the same versions, so that it has its own state, history and verdict. The stable version is the first's.
+/// Several rollouts of one service run on tracks named digits, digits~2, digits~3. The first is the service itself, and owns the stable
+/// version. Each is a ServiceConfig with the same versions, so that it has its own state, history and verdict.
 inline constexpr int kMostTracks = 8;
 inline constexpr char kTrackMark = '~';  ///< not permitted in the name of a service
 

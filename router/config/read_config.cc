@@ -243,7 +243,8 @@ std::string names_of(const std::vector<VersionConfig>& versions) {
 
 Result<ServiceConfig> read_service(const Node& node) {
   if (const auto sticky = node.find("sticky")) return sticky->error("belongs to a rollout: canary: {version: 2, sticky: {header: x-user}}");
-  SERIN_CHECK(node.allow_only({"name", "initial_stable", "force_header", "versions", "guard", "request_timeout", "recording", "rollouts", "split"}));
+  SERIN_CHECK(node.allow_only(
+      {"name", "initial_stable", "force_header", "versions", "guard", "request_timeout", "recording", "rollouts", "split"}));
   ServiceConfig service;
   SERIN_TRY(service.name, read_name(node));
   if (service.name.find(kTrackMark) != std::string::npos)

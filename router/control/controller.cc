@@ -133,7 +133,7 @@ Result<ServiceControl*> Controller::State::find(const std::string& service) cons
 
 template <class Command>
 Result<ServiceStatus> Controller::State::command(const std::string& service, const Command& command, bool may_rise,
-                                                ServiceControl* const* chosen) {
+                                                 ServiceControl* const* chosen) {
   SERIN_TRY(ServiceControl * control, find(service));
   if (may_rise && config.replicas) SERIN_CHECK(control->wait_until_agreed(kAgreeWithin));
   SERIN_TRY(const ServiceControl::Done done, command(*control));

@@ -27,7 +27,8 @@ bool same_version(const ServiceConfig& before, const ServiceConfig& now, const s
 }
 
 bool goes_on(const Learned& learned, const ServiceConfig& now, const rollout::State& state, int routers) {
-  if (!learned.rollout || learned.routers != routers || learned.config.tracks != now.tracks || !same(learned.rollout->state(), state)) return false;
+  if (!learned.rollout || learned.routers != routers || learned.config.tracks != now.tracks || !same(learned.rollout->state(), state))
+    return false;
   const std::string& baseline = learned.rollout->spec().baseline;
   return same_version(learned.config, now, state.stable) && same_version(learned.config, now, state.canary) &&
          (baseline.empty() || same_version(learned.config, now, baseline));

@@ -98,7 +98,7 @@ class ServiceControl {
     bool runs = false;
     bool promoted = false;  ///< the last rollout was promoted, and its canary is stable
     bool promotes_by_hand = false;
-    bool everything = false;  ///< it runs and wants all of the requests
+    bool everything = false;  ///< it runs and is to get all of the requests
   };
   Standing standing() const;
   Status check_epoch(const std::optional<uint64_t>& if_match) const;
@@ -192,7 +192,7 @@ class ServiceControl {
 
   bool may_promote_ SERIN_GUARDED_BY(mutex_) = true;  // let_promote()
 
-  std::vector<const ServiceControl*> tracks_;         // share_with(); empty: the service has one
+  std::vector<const ServiceControl*> tracks_;  // share_with(); empty: the service has one
   std::vector<std::shared_ptr<void>> gauges_;  // series that are read when scraped
 };
 

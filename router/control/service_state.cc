@@ -63,7 +63,8 @@ std::shared_ptr<const rollout::Spec> ServiceState::idle_spec() const {
 }
 
 rollout::Rollout ServiceState::resumed(const rollout::Spec& given, rollout::State state, bool of_all, Time now) const {
-  auto next = rollout::Rollout::resume(with_part_of_alpha(given, config.tracks, routers, of_all), std::move(state), latencies.snapshot(), now);
+  auto next =
+      rollout::Rollout::resume(with_part_of_alpha(given, config.tracks, routers, of_all), std::move(state), latencies.snapshot(), now);
   next.let_rise(of_all);
   return next;
 }
@@ -194,8 +195,8 @@ void ServiceState::begin(rollout::Spec given, Time now) {
   started_ = now;
   warm.reset();
   steps = given.steps.size();
-  rollout = rollout::Rollout::start(with_part_of_alpha(given, config.tracks, routers, /*of_all=*/true), fmt::format("{}-{}", config.name, epoch), epoch,
-                                    latencies.snapshot(), now);
+  rollout = rollout::Rollout::start(with_part_of_alpha(given, config.tracks, routers, /*of_all=*/true),
+                                    fmt::format("{}-{}", config.name, epoch), epoch, latencies.snapshot(), now);
   if (routers > 0) own = resumed(given, rollout->state(), /*of_all=*/false, now);
   spec = std::make_shared<const rollout::Spec>(std::move(given));
 }

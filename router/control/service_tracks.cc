@@ -58,7 +58,8 @@ void ServiceControl::show_fitted(rollout::Report& report) const {
                                 rollout::print_weight(wanted), rollout::print_weight(rollout::kStableKeeps));
     }
     if (!may_promote_ && wants_everything())
-      report.note = "waits: a rollout is not promoted by itself while another one of the service runs; promote it by hand, or end the other";
+      report.note =
+          "waits: a rollout is not promoted by itself while another one of the service runs; promote it by hand, or end the other";
   }
 }
 

@@ -52,7 +52,8 @@ std::unique_ptr<Tracks> tracks_of(const ServiceConfig& first, const Services& se
 }
 
 /// Of the service that a track belongs to, which is restored before it.
-std::optional<std::string> stable_of_service(const RouterConfig& config, const ServiceConfig& track, const std::vector<Restored>& restored) {
+std::optional<std::string> stable_of_service(const RouterConfig& config, const ServiceConfig& track,
+                                             const std::vector<Restored>& restored) {
   for (size_t i = 0; i < restored.size(); ++i)
     if (config.services[i].name == track.track_of) return restored[i].stable;
   return std::nullopt;

@@ -35,7 +35,8 @@ bool Tracks::keep_together(Time now) {
   const auto chosen = std::ranges::find_if(at, &Standing::promotes_by_hand);
   for (size_t i = 0; i < all_.size(); ++i)
     if (chosen != at.end() && at[i].runs && &at[i] != &*chosen)
-      changed = all_[i]->supersede(fmt::format("version '{}' is promoted by hand by rollout '{}'", chosen->canary, chosen->id), now) || changed;
+      changed =
+          all_[i]->supersede(fmt::format("version '{}' is promoted by hand by rollout '{}'", chosen->canary, chosen->id), now) || changed;
 
   const auto running = std::ranges::count_if(all_, [](const ServiceControl* track) { return track->standing().runs; });
   for (ServiceControl* track : all_) {
@@ -63,7 +64,8 @@ Status Tracks::check_beside_others(const rollout::Spec& spec, const ServiceContr
       return Error{Code::kInvalidArgument, fmt::format("version '{}' is the canary of rollout '{}' already", spec.canary, other.id)};
     // One answer of stable is compared with every canary, so it has one deadline.
     if (track->spec()->guard.deadline != spec.guard.deadline)
-      return Error{Code::kInvalidArgument, fmt::format("guard.latency.deadline must be the one of rollout '{}', which runs at the same time", other.id)};
+      return Error{Code::kInvalidArgument,
+                   fmt::format("guard.latency.deadline must be the one of rollout '{}', which runs at the same time", other.id)};
     if (other.everything)
       return Error{Code::kFailedPrecondition, fmt::format("rollout '{}' is being promoted: wait for its end", other.id)};
   }

@@ -55,8 +55,8 @@ struct Candidate {
 /// A key stays where it is while no weight changes; a change moves no more keys than it must. The weights fit together (fit_together()).
 std::optional<size_t> draw_among(std::span<Candidate> candidates, uint64_t random);
 
-/// Lowers the largest weights to one size, so that stable keeps a tenth of the requests while a service has several canaries (max-min
-/// fairness: two canaries at 50 % get 45 % each). One weight alone stays as it is.
+/// Lowers the largest weights to one size (max-min fairness), so that stable keeps a tenth of the requests while there are several canaries. Two at
+/// 50 % get 45 % each. One weight alone stays as it is.
 void fit_together(std::span<uint32_t> weights_ppm);
 inline constexpr uint32_t kStableKeeps = 100'000;
 

@@ -52,6 +52,7 @@ READERS = {
     ("read_etcd", "node"): "store.etcd.",
     ("read_limits", "node"): "limits.",
     ("read_service", "node"): "services.",
+    ("read_split", "node"): "services.split.",
     ("read_version", "node"): "services.versions.",
     ("read_list", "item"): "services.versions.endpoints.",
     ("read_source", "node"): "services.versions.endpoints.",
@@ -62,7 +63,7 @@ READERS = {
     ("read_recording", "node"): "services.recording.",
 }
 FUNCTION = re.compile(r"(?m)^[A-Za-z_][\w:<>,*& ]*? (\w+)\([^;{}]*\) \{$")
-ALLOWED = re.compile(r"(\w+)(?:\.|->)allow_only\(\{([^}]*)\}\)")
+ALLOWED = re.compile(r"(\w+)(?:\.|->)allow_only\(\s*\{([^}]*)\}\)")
 
 
 def readers_of_router_yaml():

@@ -172,12 +172,13 @@ int leave(const RolloutOptions& options) {
   return kInterrupted;
 }
 
-int start(const AdminClient& admin, const RolloutOptions& options) {
+int start(const AdminClient& admin, RolloutOptions options) {
   const std::string body = admin.post("/v1/rollouts", read_document(options));
   if (!options.wait) {
     print(options, body, print_status);
     return kYes;
   }
+  options.service = json::parse(body).at("service").as_string();  // one of several rollouts at once has a name of its own
   return follow(admin, options, /*say_changes=*/!options.json, /*until_inconclusive=*/true);
 }
 

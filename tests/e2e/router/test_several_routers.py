@@ -26,7 +26,8 @@ RUNS = 200 if LONG else 10
 class Group:
     """Three routers named a, b and c, each with its own way to etcd."""
 
-    def __init__(self, folder, etcd, backends, stack):
+    def __init__(self, folder, etcd, backends, stack, **of_service):
+        self.of_service = of_service
         self.folder, self.etcd, self.backends, self.stack = folder, etcd, backends, stack
         self.ways = {name: etcd.way() for name in "abc"}
         self.routers = {}
@@ -36,7 +37,7 @@ class Group:
     def launch(self, name, **etcd_options):
         home = self.folder / name
         home.mkdir(exist_ok=True)
-        config = {"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "services": [service(*self.backends)],
+        config = {"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "services": [service(*self.backends, **self.of_service)],
                   "store": {"file": str(home / "router.db"), "etcd": {"endpoints": self.ways[name].urls, **etcd_options}},
                   "replicas": {"max": 3, "listen": "127.0.0.1:0", "name": name}}
         (home / "router.yaml").write_text(json.dumps(config))
@@ -139,6 +140,39 @@ def test_what_one_router_sees_rolls_back_all(group):
     wait_until(lambda: json.loads(group.etcd.keys()["/serin/live/state/digits"])["rollout"]["phase"] == "RolledBack", 10, "in the store")
     for router in group.all():
         assert serin("rollout", "explain", "digits", "--admin", router.admin).returncode == 0
+
+
+def test_several_canaries_at_once(tmp_path, backend, clusters):
+    """Each has one weight at all routers and one verdict; a promotion reaches all, and a new leader goes on with it."""
+    with contextlib.ExitStack() as stack:
+        backends = [backend(version) for version in "123"]
+        group = Group(tmp_path, clusters(), backends, stack, rollouts=2)
+        leader = group.settled()
+        wait_until(lambda: all(router.healthy("3") == 1 for router in group.all()), 10, "health checked")
+        for canary, weight in (("2", 10), ("3", 30)):
+            asked = spec(canary=canary, steps=[{"setWeight": weight, **HOLD}])
+            wait_until(lambda: group.routers[leader].post("/v1/rollouts", asked).status == 201, 15, f"version {canary} started")
+
+        def weight(version):
+            return {router.metric("serin_route_weight_ppm", service="digits", version=version) for router in group.all()}
+
+        wait_until(lambda: weight("2") == {100_000} and weight("3") == {300_000}, 15, "both at all routers")
+        backends[1].faults = Faults(error_rate=1)
+        follower = next(name for name in "abc" if name != leader)
+        with Traffic(group.routers[follower].url, clients=2) as traffic:
+            group.wait_for_phase("RolledBack")
+        assert set(traffic.statuses) == {200}
+        assert weight("2") == {0} and weight("3") == {300_000}, "the other one goes on at all of them"
+        wait_until(lambda: group.routers[leader].command("promote", name="digits~2").status == 200, 15, "promoted")
+        wait_until(lambda: {router.status()["stable"] for router in group.all()} == {"3"}, 20, "stable at all of them")
+        wait_until(lambda: weight("3") == {1_000_000}, 10, "with all traffic")
+        assert {router.status("digits~2")["stable"] for router in group.all()} == {"3"}
+        group.routers[leader].kill()
+        left = [name for name in "abc" if name != leader]
+        assert group.leader(left) in left
+        for name in left:
+            router = group.routers[name]
+            assert router.status()["stable"] == "3" and {headers["x-serin-version"] for _, headers, _ in ask(router.url, 20)} == {"3"}
 
 
 def test_what_all_see_together_is_judged_together(group):

@@ -240,6 +240,44 @@ TEST(Config, EndpointsWithTls) {
   EXPECT_EQ(first("[{url: 'http://h'}]").tls, nullptr);
 }
 
+std::string with(const std::string& keys) { return std::string(kService) + keys; }
+
+TEST(Config, SeveralRolloutsAreTracksBehindTheServices) {
+  const auto config = load(with("    rollouts: 3\n    recording: {file: x.rec, key: KEY}\n"));
+  EXPECT_FALSE(config) << "the key of the recording does not exist";
+  const auto good = load(with("    rollouts: 3\n") +
+                         R"(  - {name: other, initial_stable: "1", versions: [{name: "1", endpoints: [{url: "http://a"}]}]})");
+  ASSERT_TRUE(good) << good.error().message;
+  ASSERT_THAT(good->services, SizeIs(4));
+  EXPECT_EQ(good->services[1].name, "other") << "the services of the file come first";
+  EXPECT_EQ(good->services[2].name, "digits~2");
+  EXPECT_EQ(good->services[3].name, "digits~3");
+  EXPECT_EQ(good->services[3].track_of, "digits");
+  EXPECT_EQ(service_of(good->services[3].name), "digits");
+  expect_refused(with("    rollouts: 9\n"), "rollouts");
+  expect_refused(with("    rollouts: 0\n"), "rollouts");
+  expect_refused("services: [{name: a~2}]", "must not contain '~'");
+}
+
+TEST(Config, APlainSplit) {
+  const auto config = load(with("    split: {weights: {\"1\": 100}, sticky: {cookie: session}}\n"));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->services[0].split->ppm, std::vector<uint32_t>({1'000'000}));
+  EXPECT_EQ(config->services[0].split->sticky.cookie, "session");
+  EXPECT_EQ(config->services[0].split->sticky.salt, "digits") << "the same in every router";
+  for (const auto& [split, message] : std::vector<std::pair<std::string, std::string>>{
+           {"{weights: {\"1\": 60}}", "must be 100 % together, not 60 %"},
+           {"{weights: {\"1\": 50, \"2\": 50}}", "service 'digits' has no version '2'"},
+           {"{weights: {\"1\": -1}}", "weights.1"},
+           {"{weights: [100]}", "must name versions and their weights"},
+           {"{}", "weights"},
+           {"{weights: {\"1\": 100}, sticky: {}}", "must name a header or a cookie"},
+           {"{weights: {\"1\": 100}, sticky: {header: \"a b\"}}", "must be the name of a header"},
+           {"{weights: {\"1\": 100}, more: 1}", "more"}})
+    expect_refused(with("    split: " + split + "\n"), message);
+  expect_refused(with("    rollouts: 2\n    split: {weights: {\"1\": 100}}\n"), "has no rollouts");
+}
+
 TEST(Config, WhatComesLaterIsRefusedByName) {
   expect_refused(std::string(kService) + "    sticky: {header: x-user}\n", "services[0].sticky: belongs to a rollout");
 }

@@ -174,6 +174,39 @@ TEST(Restore, AStableThatIsNotConfiguredAnyMoreIsSaid) {
   EXPECT_EQ(state(restored).phase, Phase::kRolledBack);
 }
 
+// ---- a further track (tracks.h): the service says what is stable ----
+
+TEST(RestoreOfATrack, ItsRolloutGoesOnWhileStableIsTheSame) {
+  const Restored restored = restore(kDigits, record(Phase::kProgressing, 1, kTwentyFive),
+                                    page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}), /*stable_of_service=*/"1");
+  EXPECT_EQ(state(restored).phase, Phase::kProgressing);
+  EXPECT_EQ(state(restored).weight_ppm, kTwentyFive);
+}
+
+TEST(RestoreOfATrack, APromotionThatOnlyTheServiceWroteIsAPromotion) {
+  const Restored restored =
+      restore(kDigits, record(Phase::kPromoting, 2, rollout::kAll), page({.weight_ppm = rollout::kAll, .canary = 1, .epoch = 7}), "2");
+  EXPECT_EQ(restored.stable, "2");
+  EXPECT_EQ(state(restored).phase, Phase::kSucceeded);
+  EXPECT_EQ(restored.events.back().event, "promoted");
+}
+
+TEST(RestoreOfATrack, ARolloutAgainstAnEarlierStableEnds) {
+  const Restored restored =
+      restore(kDigits, record(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}), "3");
+  EXPECT_EQ(restored.stable, "3");
+  EXPECT_EQ(state(restored).phase, Phase::kRolledBack);
+  EXPECT_EQ(state(restored).weight_ppm, 0U);
+  EXPECT_EQ(state(restored).cause, "superseded");
+  EXPECT_GT(restored.epoch, 7U) << "answers of before are no evidence";
+}
+
+TEST(RestoreOfATrack, ANewOneBeginsWithTheStableOfTheService) {
+  const Restored restored = restore(kDigits, std::nullopt, std::nullopt, "2");
+  EXPECT_EQ(restored.stable, "2");
+  EXPECT_THAT(restored.events, IsEmpty());
+}
+
 TEST(Restore, AFinishedRolloutStaysWhatItWas) {
   const Restored restored = restore(kDigits, record(Phase::kRolledBack, 1, 0), std::nullopt);
   EXPECT_EQ(state(restored).phase, Phase::kRolledBack);

@@ -148,10 +148,10 @@ TEST(Recorder, GoesOnWithANewKey) {
 TEST(Recorder, SendsItsRequestsOnceForARollout) {
   metrics::Registry registry;
   Recorders recorders;
-  EXPECT_TRUE(recorders.get("digits", {}, registry)->begin_replay(7));
-  EXPECT_FALSE(recorders.get("digits", {}, registry)->begin_replay(7)) << "after a reload";
-  EXPECT_FALSE(recorders.get("digits", {.requests = 5}, registry)->begin_replay(7));
-  EXPECT_TRUE(recorders.get("digits", {.requests = 5}, registry)->begin_replay(8));
+  EXPECT_TRUE(recorders.get("digits", {}, registry)->begin_replay("digits", 7));
+  EXPECT_FALSE(recorders.get("digits", {}, registry)->begin_replay("digits", 7)) << "after a reload";
+  EXPECT_FALSE(recorders.get("digits", {.requests = 5}, registry)->begin_replay("digits", 7));
+  EXPECT_TRUE(recorders.get("digits", {.requests = 5}, registry)->begin_replay("digits", 8));
 }
 
 TEST(RecordedRequest, IsReadBackAndRefusedIfItIsCut) {

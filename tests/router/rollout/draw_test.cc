@@ -117,6 +117,109 @@ TEST(Draw, LooksAtAllOfTheCanarysBodiesAndAtEnoughOfStables) {
   }
 }
 
+// ---- several canaries at once ----
+
+std::vector<Candidate> candidates(const std::vector<Spec>& specs, const std::vector<uint32_t>& weights, std::string_view key = {}) {
+  std::vector<Candidate> all;
+  for (size_t i = 0; i < specs.size(); ++i)
+    all.push_back({.spec = &specs[i], .weight_ppm = weights[i], .says = {.cohort = {}, .key = key}, .draw = {}});
+  return all;
+}
+
+TEST(DrawAmong, EachGetsItsWeightAndIsComparedWithStableAtItsTrueOdds) {
+  const std::vector<Spec> specs(3, spec_of(""));
+  const std::vector<uint32_t> weights = {50'000, 200'000, 400'000};
+  Random random(5);
+  std::array<int, 4> got{};
+  std::array<int, 3> looks{};
+  std::vector<Candidate> of_stable;
+  for (int i = 0; i < kDraws; ++i) {
+    auto all = candidates(specs, weights);
+    const auto taker = draw_among(all, random.next());
+    ++got[taker.value_or(3)];
+    if (taker) {
+      EXPECT_TRUE(all[*taker].draw.look);
+      EXPECT_EQ(all[*taker].draw.place, Place::kCanary);
+      continue;
+    }
+    for (size_t each = 0; each < 3; ++each) looks[each] += all[each].draw.look;
+    of_stable = std::move(all);
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    expect_share(got[i], weights[i] / 1e6);
+    const double odds = weights[i] / (weights[i] + 350'000.);
+    EXPECT_NEAR(of_stable[i].draw.weight_ppm / 1e6, odds, 2e-6);
+    const int both = got[i] + got[3];
+    EXPECT_NEAR(got[i], both * odds, 5 * std::sqrt(both * odds * (1 - odds))) << "the odds that its judge is told";
+    EXPECT_NEAR(of_stable[i].draw.look_weight_ppm / 1e6, got[i] / static_cast<double>(got[i] + looks[i]), 0.01);
+  }
+}
+
+TEST(DrawAmong, OneAloneIsDrawnAsEver) {
+  const std::vector<Spec> specs(1, spec_of(""));
+  Random random(6);
+  for (uint32_t weight : {0u, 50'000u, kAll}) {
+    int taken = 0;
+    for (int i = 0; i < kDraws; ++i) {
+      auto all = candidates(specs, {weight});
+      taken += draw_among(all, random.next()).has_value();
+      ASSERT_EQ(all[0].draw.weight_ppm, weight);
+    }
+    expect_share(taken, weight / 1e6);
+  }
+}
+
+TEST(DrawAmong, AKeyStaysAndAChangeOfOneWeightMovesFewOthers) {
+  std::vector<Spec> specs;
+  for (const char* salt : {"a", "b"})
+    specs.push_back(spec_of(std::string("canary: {version: 2, sticky: {header: x-user, salt: ") + salt + "}}\n"));
+  Random random(7);
+  int moved = 0;
+  std::array<int, 3> got{};
+  for (int user = 0; user < 20'000; ++user) {
+    const std::string key = std::to_string(user);
+    const auto place = [&](uint32_t first) {
+      auto all = candidates(specs, {first, 200'000}, key);
+      return draw_among(all, random.next()).value_or(2);
+    };
+    const size_t before = place(100'000);
+    for (int again = 0; again < 3; ++again) ASSERT_EQ(place(100'000), before);
+    ++got[before];
+    const size_t after = place(150'000);
+    ASSERT_TRUE(before != 0 || after == 0) << "nobody leaves a canary whose weight rises";
+    moved += before == 1 && after != 1;
+  }
+  EXPECT_NEAR(got[0], 2000, 200);
+  EXPECT_NEAR(got[1], 4000, 300);
+  EXPECT_NEAR(moved, 4000 * 0.05 / 0.9, 80) << "only those that the first one takes";
+}
+
+TEST(DrawAmong, CohortsComeFirst) {
+  const std::vector<Spec> specs = {spec_of(""), spec_of("canary: {version: 3, cohort: {header: x-cohort, values: [beta]}}\n")};
+  for (uint64_t random = 0; random < 100; ++random) {
+    std::vector<Candidate> all = {{.spec = &specs[0], .weight_ppm = 800'000, .says = {}, .draw = {}},
+                                  {.spec = &specs[1], .weight_ppm = 1, .says = {.cohort = "beta", .key = {}}, .draw = {}}};
+    ASSERT_EQ(draw_among(all, random), 1U);
+    EXPECT_FALSE(all[1].draw.drawn);
+  }
+}
+
+TEST(FitTogether, LowersTheLargestToOneSize) {
+  const auto fitted = [](std::vector<uint32_t> weights) {
+    fit_together(weights);
+    return weights;
+  };
+  using Weights = std::vector<uint32_t>;
+  EXPECT_EQ(fitted({kAll}), Weights({kAll})) << "one alone may have everything";
+  EXPECT_EQ(fitted({50'000, 200'000}), Weights({50'000, 200'000}));
+  EXPECT_EQ(fitted({500'000, 500'000}), Weights({450'000, 450'000}));
+  EXPECT_EQ(fitted({50'000, kAll}), Weights({50'000, 850'000}));
+  EXPECT_EQ(fitted({kAll, 0}), Weights({900'000, 0}));
+  EXPECT_EQ(fitted({kAll, 100'000, kAll, 800'000}), Weights({266'666, 100'000, 266'666, 266'666}));
+  EXPECT_EQ(fitted({450'000, 450'000}), Weights({450'000, 450'000}));
+  EXPECT_TRUE(fitted({}).empty());
+}
+
 TEST(Draw, TheCookieIsFoundAmongOthers) {
   EXPECT_EQ(cookie_value("a=1; session=abc; b=2", "session"), "abc");
   EXPECT_EQ(cookie_value("session=abc", "session"), "abc");
