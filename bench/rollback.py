@@ -16,6 +16,8 @@ Two versions of a service: 95 % of the requests go to stable, 5 % to a canary wi
   slow     it takes 10 or 2 times as long as stable's 20 ms; or 3 % of its answers take longer, so that only p99 is 3 times as large
   wrong    2 % or 20 % of its labels are wrong, with the status 200
   class    it fails for the requests of one country, 3 % of all; 5 % of the others fail on both versions. Serin is told guard.slices
+  several  it fails for half, and two canaries that are well run at the same time, each with 5 % (`rollouts: 3`)
+  leak     its memory grows by 10 % a minute, says its /metrics. The peers look at requests only. Serin has 10 minutes
   healthy  none: it should stay. Serin has 20 seconds, the rules have an hour
 
 The requests are due at Poisson times: {runs.RATE} a second for Serin. HAProxy gets {runs.PEER_RATE} a second, and its seconds are printed as at {runs.RATE}.
@@ -111,6 +113,8 @@ class Figures:
             yield f"of the class: {both(runs.of_many(of_class))}"
         if causes := collections.Counter(found.cause for found in outcomes if found.cause):
             yield ", ".join(f"{cause} {count}" for cause, count in causes.most_common())
+        if good := [found.good_out for found in outcomes if found.good_out is not None]:
+            yield f"good canaries taken out: {sum(good)} of {2 * len(good)}"
         if ejections := [found.ejections for found in outcomes if found.ejections]:
             hour = [found.bad_in_an_hour for found in outcomes if found.ejections]
             yield f"back after 30 s: {both(runs.of_many(ejections))} ejections and {both(runs.of_many(hour))} bad answers in an hour"

@@ -1,5 +1,6 @@
 """One run of bench/rollback: a contender in front of two versions, clients that ask at a fixed rate, and what came of it."""
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -24,7 +25,6 @@ SERIN = pathlib.Path(os.environ.get("SERIN", proxies.ROOT / "build/serin"))
 RATE = 250  # requests a second, of both versions together
 PEER_RATE = 1000  # at which HAProxy is asked: its rule counts answers, so its seconds are those of RATE
 CANARY_PERCENT = 5
-GIVE_UP = 180  # seconds without a verdict of Serin
 
 # Classes of requests: three of a hundred name a country of their own.
 RARE, OTHERS, RARE_SHARE = "de", ("fr", "it", "es", "pl"), 0.03
@@ -44,6 +44,9 @@ class Case:
     stable: Faults = Faults()
     classes: bool = False
     healthy: bool = False
+    beside: int = 0  # further canaries at once, which are well
+    leak: float = 0.0  # share of its memory that the canary grows by in a minute
+    patience: float = 180.0  # seconds without a verdict of Serin
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +67,8 @@ CASES = {
     "wrong": (Case("is wrong for 2 %", Faults(wrong_rate=0.02)), Case("is wrong for 20 %", Faults(wrong_rate=0.2))),
     "class": (Case("fails for one class, 3 % of the requests", ByClass(error_rate=1, only=("x-country", RARE), others=ANYWAY), classes=True,
                    stable=ByClass(only=("x-country", RARE), others=ANYWAY)),),
+    "several": (Case("is one of three, and fails for 50 %", Faults(error_rate=0.5), beside=2),),
+    "leak": (Case("leaks 10 % of its memory a minute", leak=0.1, patience=600),),
     "healthy": (Case("is as good as stable", slower=1, healthy=True),),
 }
 
@@ -83,8 +88,7 @@ frontend in
 backend model
   balance random(1)
   {check}
-  server 1 127.0.0.1:{stable} weight 95 {server}
-  server 2 127.0.0.1:{canary} weight 5 {server}
+{servers}
 """
 HAPROXIES = {
     "HAProxy weights": {"retry": "", "check": "", "server": ""},
@@ -92,6 +96,14 @@ HAPROXIES = {
     "HAProxy retry-on": {"retry": "retry-on all-retryable-errors\n  retries 3\n  option redispatch 1", "check": "", "server": ""},
 }
 SERINS = {"Serin": True, "Serin without its shield": False}
+
+
+MEMORY = 500 << 20  # bytes that a version needs
+
+
+def send_text(connection, text):
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {len(text)}\r\n\r\n"
+    connection.sendall((head + text).encode())
 
 
 class Model(Backend):
@@ -102,6 +114,22 @@ class Model(Backend):
         self.faults = case.faults if is_canary else case.stable
         self.median = STABLE_MEDIAN * (case.slower and (case.slower if is_canary else 1))
         self.tail = is_canary and case.tail
+        self.leak = case.leak if is_canary else 0.0
+        self.exports = case.leak > 0
+        self.began = time.monotonic()
+
+    def _answer(self, connection, method, path, headers):
+        if path != "/metrics" or not self.exports:
+            return super()._answer(connection, method, path, headers)
+        send_text(connection, "".join(f"{name} {value}\n" for name, value in self.exported().items()))
+        return True
+
+    def exported(self):
+        """As a client of Prometheus exports it: memory goes up and down by a percent, and is full in no run."""
+        minutes = (time.monotonic() - self.began) / 60
+        memory = MEMORY * (1 + self.leak * minutes) * random.uniform(0.99, 1.01)
+        return {"process_resident_memory_bytes": int(memory), "process_open_fds": 20 + self.under_way, "process_max_fds": 1 << 20,
+                "process_cpu_seconds_total": 0.001 * self.inferences, "process_start_time_seconds": 1}
 
     def _infer(self, connection, asked):
         if self.median:
@@ -195,6 +223,7 @@ class Outcome:
     of_class: int = 0  # requests of clients, to both versions
     after_verdict_ms: float | None = None
     cause: str = ""
+    good_out: int | None = None  # of the canaries that are well
     ejections: int = 0
     stable_out: bool = False  # would the same rule take stable out?
     bad_in_an_hour: float | None = None
@@ -227,13 +256,20 @@ def start(command, folder, name):
         return subprocess.Popen(list(map(str, command)), stdout=log, stderr=log)
 
 
+@contextlib.contextmanager
+def models(case):
+    """Stable, the canary, and those beside it."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Model(str(number), case, number == 2)) for number in range(1, 3 + case.beside)]
+
+
 def serin(case, shield):
-    with tempfile.TemporaryDirectory() as name, Model("1", case, False) as stable, Model("2", case, True) as canary:
+    with tempfile.TemporaryDirectory() as name, models(case) as backends:
         folder = pathlib.Path(name)
-        versions = [{"name": backend.version, "endpoints": [{"url": backend.url}]} for backend in (stable, canary)]
+        versions = [{"name": backend.version, "endpoints": [{"url": backend.url}]} for backend in backends]
         config, ready = folder / "router.yaml", folder / "ready"
         config.write_text(json.dumps({"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", "store": str(folder / "router.db"),
-                                      "services": [{"name": "digits", "initial_stable": "1", "versions": versions}]}))
+                                      "services": [{"name": "digits", "initial_stable": "1", "versions": versions, "rollouts": 1 + case.beside}]}))
         process = start([SERIN, "route", "--config", config, "--ready-file", ready, "--drain-seconds", "0"], folder, "serin")
         try:
             while not ready.exists():
@@ -241,21 +277,22 @@ def serin(case, shield):
                     raise RuntimeError((folder / "serin.log").read_text())
                 time.sleep(0.01)
             ports = json.loads(ready.read_text())
-            return judged(case, shield, ports, stable, canary)
+            return judged(case, shield, ports, *backends)
         finally:
             process.terminate()
             process.wait(20)
 
 
-def judged(case, shield, ports, stable, canary):
+def judged(case, shield, ports, stable, canary, *beside):
     rollout = {"service": "digits", "canary": "2", "steps": [{"setWeight": CANARY_PERCENT, "until": {"duration": "1h"}}],
                "shield": {"retryStable": shield}}
     if case.classes:
         rollout["guard"] = {"slices": [{"name": "country", "header": "x-country"}]}
-    ask_admin(ports["admin"], "/v1/rollouts", rollout)
+    for version in (canary.version, *(other.version for other in beside)):
+        ask_admin(ports["admin"], "/v1/rollouts", {**rollout, "canary": version})
     verdict = None
     with Clients(f"http://127.0.0.1:{ports['http']}", RATE, case.classes) as clients:
-        until = clients.began + (20 if case.healthy else GIVE_UP)
+        until = clients.began + (20 if case.healthy else case.patience)
         while time.monotonic() < until and verdict is None:
             time.sleep(0.1)
             last = ask_admin(ports["admin"], "/v1/rollouts/digits/history")["history"][-1]
@@ -267,15 +304,22 @@ def judged(case, shield, ports, stable, canary):
     else:
         found.after_verdict_ms = max(0.0, (last - time.monotonic() + time.time()) * 1000 - verdict["wall_ms"])
         found.cause = ask_admin(ports["admin"], "/v1/rollouts/digits")["rollout"]["cause"]
+    if beside:
+        standing = ask_admin(ports["admin"], "/v1/rollouts")["rollouts"]
+        found.good_out = sum(status["rollout"]["phase"] == "RolledBack" for status in standing if status["rollout"]["canary"] != canary.version)
     return found
 
 
 def haproxy(case, name, requests):
     """The outcome and the tapes: {version: its answers}."""
-    with tempfile.TemporaryDirectory() as temporary, Model("1", case, False) as stable, Model("2", case, True) as canary:
+    with tempfile.TemporaryDirectory() as temporary, models(case) as backends:
+        stable, canary, *_ = backends
         folder, port = pathlib.Path(temporary), proxies.free_port()
         config = folder / "haproxy.cfg"
-        config.write_text(HAPROXY.format(port=port, stable=stable.port, canary=canary.port, **HAPROXIES[name]))
+        weights = [100 - CANARY_PERCENT * (len(backends) - 1)] + [CANARY_PERCENT] * (len(backends) - 1)
+        servers = [f"  server {backend.version} 127.0.0.1:{backend.port} weight {weight} {HAPROXIES[name]['server']}"
+                   for backend, weight in zip(backends, weights)]
+        config.write_text(HAPROXY.format(port=port, servers="\n".join(servers), **HAPROXIES[name]))
         process = start(["/usr/sbin/haproxy", "-db", "-f", config], folder, "haproxy")
         try:
             proxies.await_port(port, process, folder / "haproxy.log")

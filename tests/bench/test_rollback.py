@@ -37,6 +37,19 @@ def test_a_bad_answer_is_seen_by_the_client_and_only_the_canary_gives_it(title, 
     assert share(answers(CASES[title], "1", 100), lambda a: a.bad) == 0
 
 
+def test_a_leak_is_exported_and_only_the_canary_has_it(monkeypatch):
+    case = CASES["leaks 10 % of its memory a minute"]
+    stable, canary = runs.Model("1", case, False), runs.Model("2", case, True)
+    monkeypatch.setattr(runs.time, "monotonic", lambda began=canary.began: began + 600)
+    assert canary.exported()["process_resident_memory_bytes"] == pytest.approx(2 * runs.MEMORY, rel=0.02)
+    assert stable.exported()["process_resident_memory_bytes"] == pytest.approx(runs.MEMORY, rel=0.02)
+
+
+def test_those_beside_a_bad_canary_are_well():
+    with runs.models(CASES["is one of three, and fails for 50 %"]) as backends:
+        assert [(backend.version, backend.faults.error_rate) for backend in backends] == [("1", 0), ("2", 0.5), ("3", 0), ("4", 0)]
+
+
 def test_the_head_of_an_answer_that_is_cut_off_is_known():
     assert {answer.status for answer in answers(CASES["cuts off 100 %"], "2", 20)} == {200}
 
