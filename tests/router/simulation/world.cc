@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace serin::router {
 namespace {
 
@@ -23,8 +25,8 @@ RouterConfig three_versions() {
 Status MemoryStore::save(const store::Change& change) {
   if (dies == Dies::kBeforeWriting) throw Crash();
   if (failing) return Error{Code::kIo, "the disk is full"};
-  if (records.empty()) records.resize(1);
-  records[0] = change.record;
+  const auto known = std::ranges::find(records, change.record.service, &store::ServiceRecord::service);
+  (known == records.end() ? records.emplace_back() : *known) = change.record;
   if (dies == Dies::kAfterWriting) throw Crash();
   return {};
 }
