@@ -78,7 +78,8 @@ Result<WebhookConfig> read_webhook(const Node& node, const RouterConfig& config)
   if (const auto events = node.find("events"); events && webhook.type != Type::kEvent) return events->error("belongs to the type event");
   SERIN_TRY(webhook.services, read_words(node, "services"));
   for (const std::string& service : webhook.services)
-    if (std::ranges::find(config.services, service, &ServiceConfig::name) == config.services.end())
+    if (service.find(kTrackMark) != std::string::npos ||
+        std::ranges::find(config.services, service, &ServiceConfig::name) == config.services.end())
       return node.find("services")->error(fmt::format("no service '{}'", service));
   SERIN_TRY(webhook.timeout, read_wait(node, "timeout", webhook.timeout));
   SERIN_TRY(webhook.interval, read_wait(node, "interval", webhook.interval));

@@ -103,10 +103,10 @@ void Controller::State::changed() {
 
 void Controller::State::run() {
   while (sleeper.wait(kTick)) {
-    for (const auto& tracks : opened_services->tracks)
-      if (tracks->keep_together(now())) changed();
     for (const auto& service : services())
       if (service->tick(now())) changed();
+    for (const auto& tracks : opened_services->tracks)
+      if (tracks->keep_together(now())) changed();
     save_all();
     for (const auto& service : services()) service->update_metrics();
   }
@@ -116,9 +116,15 @@ void Controller::State::run() {
 void Controller::State::save_all() {
   std::optional<Error> error;
   bool wrote_any = false;
+  std::vector<std::string_view> failed;
   for (const auto& service : services()) {
+    // A further track is never ahead of the service on disk (tracks.h).
+    if (std::ranges::find(failed, service->config().track_of) != failed.end()) continue;
     const auto wrote = service->save(*store, now());
-    if (!wrote) error = wrote.error();  // the next tick tries again
+    if (!wrote) {  // the next tick tries again
+      error = wrote.error();
+      failed.push_back(service->config().name);
+    }
     wrote_any = wrote_any || !wrote || *wrote;
   }
   if (error && failing->value() == 0) log::error("store {}: {}; weights only fall until it can be written", config.store, error->message);
@@ -246,10 +252,13 @@ Result<ServiceStatus> Controller::abort(const std::string& service, const Reques
 
 Result<ServiceStatus> Controller::undo(const std::string& service, const Request& request) {
   Tracks* const tracks = state_->opened_services->tracks_of(service);
+  uint64_t of_first = 0;
   const auto undo = [&](ServiceControl& control) {
-    return tracks == nullptr ? control.undo(request, now()) : tracks->undo(control, request, now());
+    return tracks == nullptr ? control.undo(request, now()) : tracks->undo(control, request, now(), of_first);
   };
-  return state_->command(service, undo, /*may_rise=*/true);
+  auto undone = state_->command(service, undo, /*may_rise=*/true);
+  if (undone && of_first > 0) SERIN_CHECK(tracks->all().front()->wait_until_saved(of_first));
+  return undone;
 }
 Result<ServiceStatus> Controller::retry(const std::string& service, const Request& request) {
   SERIN_TRY(const ServiceControl* control, state_->find(service));

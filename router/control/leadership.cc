@@ -33,7 +33,8 @@ void Leadership::agree(bool agreed, std::string waits_for) {
 
 void Leadership::tell(const rollout::State& state, const std::string& verdict) {
   if (alone_ || state.phase != rollout::Phase::kRolledBack) return;
-  if (state.cause == "configuration" || state.cause == "undo") return;  // this router's own affair; one that is over everywhere
+  // This router's own affair; one that is over everywhere; what the leader's state says.
+  if (state.cause == "configuration" || state.cause == "undo" || state.cause == "superseded") return;
   trips_.push_back({.service = service_, .rollout = state.id, .cause = state.cause, .reason = state.reason, .verdict = verdict});
 }
 

@@ -51,7 +51,9 @@ void roll_back(Restored& restored, std::string cause, std::string reason) {
 void end_for_stable(Restored& restored) {
   if (!restored.rollout || rollout::is_over(restored.rollout->report.state.phase)) return;
   rollout::State& state = restored.rollout->report.state;
-  if (state.canary != restored.stable) return roll_back(restored, "superseded", fmt::format("version '{}' is stable now", restored.stable));
+  const bool promotes = state.phase == Phase::kPromoting || state.phase == Phase::kBaking;
+  if (state.canary != restored.stable || !promotes)
+    return roll_back(restored, "superseded", fmt::format("version '{}' is stable now", restored.stable));
   state.phase = Phase::kSucceeded;  // it was promoted, and the router stopped before this was written
   state.cause = "promoted";
   state.reason = "promoted just before the router stopped";
@@ -99,6 +101,7 @@ void take_back_rise(Restored& restored, const rollout::Spec& spec, const Split& 
 
 void continue_rollout(Restored& restored, const ServiceConfig& config, const std::optional<store::WeightsPage::Found>& page) {
   const rollout::State& state = restored.rollout->report.state;
+  if (config.split) return roll_back(restored, "configuration", "router.yaml divides the requests by a fixed split");
   if (!knows(config, state.canary))
     return roll_back(restored, "configuration", fmt::format("canary version '{}' is not in the configuration", state.canary));
   if (state.stable != restored.stable)

@@ -170,6 +170,7 @@ ServiceControl::Done ServiceControl::changed(Phase before, std::string_view even
   const rollout::State after = state_.rollout->state();
   if (rollout::is_over(after.phase)) {
     const rollout::VerdictRecord why = state_.finish(now);
+    if (after.phase == Phase::kSucceeded && told == nullptr) promotion_ = state_.stable;
     leadership_.forget_sightings();
     spec_.publish(state_.spec);
     conclude(why, told);
@@ -204,13 +205,11 @@ void ServiceControl::conclude(const rollout::VerdictRecord& why, const store::Tr
   watch_.count_verdict(state);
 }
 
-bool ServiceControl::may_rise() const {
-  return leadership_.agreed() && split() == state_.target() && (may_promote_ || !wants_everything());
-}
-
 /// Steps advance while the weight that they want is in force, here and at every other router, and not before.
 void ServiceControl::settle() {
-  if (state_.rollout) state_.rollout->let_rise(may_rise());
+  if (!state_.rollout) return;
+  state_.rollout->let_rise(may_rise());
+  state_.rollout->let_promote(may_promote_);
 }
 
 /// The epoch goes to the page with whatever raises it, before anybody can see it: one that was seen is never given out again (restore.cc).

@@ -96,14 +96,18 @@ class ServiceControl {
   struct Standing {
     std::string id, stable, canary;  ///< id and canary: of the current or last rollout
     bool runs = false;
-    bool promoted = false;  ///< the last rollout was promoted, and its canary is stable
     bool promotes_by_hand = false;
     bool everything = false;  ///< it runs and is to get all of the requests
   };
   Standing standing() const;
   Status check_epoch(const std::optional<uint64_t>& if_match) const;
-  /// Another track promoted `version`, or was undone: it is stable, and a rollout against the one before ends. False: nothing changed.
-  bool follow_stable(const std::string& version, const std::string& why, Time now);
+  /// Another track promoted `version`, or was undone: it is stable, and a rollout against the one before ends. The change to wait for;
+  /// nothing: it is stable here already.
+  std::optional<uint64_t> follow_stable(const std::string& version, const std::string& why, Time now);
+  /// The version that a rollout on this router, as the leader, has made stable since the last call.
+  std::optional<std::string> take_promotion();
+  /// Nothing speaks against undo(): the version that it brings back.
+  Result<std::string> may_undo(const Request& request) const;
   /// Ends the rollout for another one. False: none runs.
   bool supersede(const std::string& why, Time now);
   /// False: no rollout of the service goes to 100 % of the requests by itself.
@@ -158,10 +162,11 @@ class ServiceControl {
  private:
   std::optional<Ledger::Batch> unsaved(Time now) const;
   Status check_store() const SERIN_REQUIRES(mutex_);
-  bool may_rise() const SERIN_REQUIRES(mutex_);
+  bool may_rise() const SERIN_REQUIRES(mutex_) { return leadership_.agreed() && split() == state_.target(); }
   bool wants_everything() const SERIN_REQUIRES(mutex_);
   uint32_t share_among_tracks(size_t version) const;
   void show_fitted(rollout::Report& report) const SERIN_REQUIRES(mutex_);
+  bool end_promotion(const std::string& version, Time now);
   void settle() SERIN_REQUIRES(mutex_);
   template <class Seen>
   bool judge(const Seen& seen, Time now) SERIN_REQUIRES(mutex_);
@@ -190,7 +195,8 @@ class ServiceControl {
   Leadership leadership_ SERIN_GUARDED_BY(mutex_);
   ServiceWatch watch_ SERIN_GUARDED_BY(mutex_);
 
-  bool may_promote_ SERIN_GUARDED_BY(mutex_) = true;  // let_promote()
+  bool may_promote_ SERIN_GUARDED_BY(mutex_) = true;               // let_promote()
+  std::optional<std::string> promotion_ SERIN_GUARDED_BY(mutex_);  // take_promotion()
 
   std::vector<const ServiceControl*> tracks_;  // share_with(); empty: the service has one
   std::vector<std::shared_ptr<void>> gauges_;  // series that are read when scraped

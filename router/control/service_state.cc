@@ -47,7 +47,7 @@ ServiceState::ServiceState(const ServiceConfig& configured, Restored restored, i
   auto stored = last ? stored_spec(*last) : Result<rollout::Spec>(Error{});
   if (!stored) return;
   steps = stored->steps.size();
-  if (last_state().phase == Phase::kSucceeded) {
+  if (last_state().phase == Phase::kSucceeded && last_state().canary == stable && !config.split) {
     const auto age = std::chrono::milliseconds(wall_milliseconds() - last->started_wall_ms - std::llround(last->seconds * 1000));
     keep_warm(stored->keep_warm - std::max<std::chrono::nanoseconds>(age, std::chrono::nanoseconds(0)), now);
   }

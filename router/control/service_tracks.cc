@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
 #include "router/control/service_control.h"
@@ -24,7 +25,7 @@ std::vector<uint32_t> fitted(const std::vector<const ServiceControl*>& tracks) {
   std::vector<size_t> of;
   for (size_t i = 0; i < tracks.size(); ++i) {
     const Split split = tracks[i]->split();
-    if (split.canary == Split::kNoCanary) continue;
+    if (split.canary == Split::kNoCanary || split.canary == tracks.front()->split().stable) continue;
     of.push_back(i);
     under_way.push_back(split.weight_ppm);
   }
@@ -49,17 +50,12 @@ uint32_t ServiceControl::share_among_tracks(size_t version) const {
 /// Users see the weight in force.
 void ServiceControl::show_fitted(rollout::Report& report) const {
   const std::vector<uint32_t> weights = fitted(tracks_);
+  const uint32_t applied = split().weight_ppm;
   for (size_t i = 0; i < tracks_.size(); ++i) {
-    if (tracks_[i] != this) continue;
-    const uint32_t wanted = report.state.weight_ppm;
-    if (weights[i] < wanted) {
-      report.state.weight_ppm = weights[i];
-      report.note = fmt::format("{} % of {} %: other rollouts of the service run, and stable keeps {} %", rollout::print_weight(weights[i]),
-                                rollout::print_weight(wanted), rollout::print_weight(rollout::kStableKeeps));
-    }
-    if (!may_promote_ && wants_everything())
-      report.note =
-          "waits: a rollout is not promoted by itself while another one of the service runs; promote it by hand, or end the other";
+    if (tracks_[i] != this || weights[i] >= applied) continue;
+    report.state.weight_ppm = weights[i];
+    report.note = fmt::format("{} % of {} %: other rollouts of the service run, and stable keeps {} %", rollout::print_weight(weights[i]),
+                              rollout::print_weight(applied), rollout::print_weight(rollout::kStableKeeps));
   }
 }
 
@@ -76,7 +72,6 @@ ServiceControl::Standing ServiceControl::standing() const {
   const rollout::State& state = state_.rollout ? state_.rollout->state() : state_.last_state();
   standing.id = state.id;
   standing.canary = state.canary;
-  standing.promoted = state.phase == Phase::kSucceeded && state.canary == state_.stable;
   standing.promotes_by_hand = state.phase == Phase::kPromoting && state.cause == rollout::kByHand;
   return standing;
 }
@@ -95,10 +90,11 @@ bool ServiceControl::supersede(const std::string& why, Time now) {
   return true;
 }
 
-bool ServiceControl::follow_stable(const std::string& version, const std::string& why, Time now) {
-  (void)supersede(why, now);
+std::optional<uint64_t> ServiceControl::follow_stable(const std::string& version, const std::string& why, Time now) {
+  if (!end_promotion(version, now)) (void)supersede(why, now);
   const MutexLock lock(mutex_);
-  if (state_.stable == version) return false;
+  promotion_.reset();
+  if (state_.stable == version) return std::nullopt;
   state_.follow_stable(version);
   spec_.publish(state_.spec);
   apply(without_rises(split(), state_.target()));
@@ -110,8 +106,30 @@ bool ServiceControl::follow_stable(const std::string& version, const std::string
                                    .event = "stable",
                                    .actor = "router",
                                    .detail = fmt::format("version {} is stable: {}", version, why)});
-  ledger_.add();
+  return ledger_.add();
+}
+
+/// The router that led before made this canary stable, and ended before it wrote that the rollout is over.
+bool ServiceControl::end_promotion(const std::string& version, Time now) {
+  const MutexLock lock(mutex_);
+  if (!state_.rollout || state_.rollout->state().canary != version) return false;
+  const Phase before = state_.rollout->state().phase;
+  if (!state_.rollout->end_promotion(now)) return false;
+  changed(before, {}, "router", {}, now);
   return true;
+}
+
+std::optional<std::string> ServiceControl::take_promotion() {
+  const MutexLock lock(mutex_);
+  return std::exchange(promotion_, std::nullopt);
+}
+
+Result<std::string> ServiceControl::may_undo(const Request& request) const {
+  const MutexLock lock(mutex_);
+  SERIN_CHECK(state_.check_epoch(request.if_match));
+  SERIN_CHECK(state_.check_undo());
+  SERIN_CHECK(check_store());
+  return state_.last_state().stable;
 }
 
 void ServiceControl::let_promote(bool allowed) {

@@ -1,5 +1,7 @@
 #include "router/control/services.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "router/control/restore.h"
@@ -38,10 +40,37 @@ void note_evidence_stays(const RouterConfig& config, const ServiceConfig& servic
     if (event.event == kRestarted) event = {"reloaded", "router.yaml was read again; the rollout continues with its evidence"};
 }
 
-void log_unknown(const RouterConfig& config, const std::vector<store::ServiceRecord>& records) {
-  for (const store::ServiceRecord& record : records)
-    if (std::ranges::find(config.services, record.service, &ServiceConfig::name) == config.services.end())
+/// A rollout on a track that the configuration no longer permits. It is over.
+Status end_track(store::Store& store, store::ServiceRecord record) {
+  if (!record.rollout || rollout::is_over(record.rollout->report.state.phase)) return {};
+  rollout::State& state = record.rollout->report.state;
+  state.phase = rollout::Phase::kRolledBack;
+  state.weight_ppm = state.shadow_ppm = 0;
+  state.cause = "configuration";
+  state.reason = "router.yaml permits fewer rollouts at once";
+  ++record.epoch;
+  store::Change change{.record = record};
+  change.history.push_back({.wall_ms = wall_milliseconds(),
+                            .service = record.service,
+                            .rollout = state.id,
+                            .event = "rolled_back",
+                            .actor = "restart",
+                            .detail = fmt::format("{}: {}", state.cause, state.reason)});
+  return store.save(change);
+}
+
+Status end_unknown(const RouterConfig& config, store::Store& store, const std::vector<store::ServiceRecord>& records) {
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(config.services, name, &ServiceConfig::name) != config.services.end();
+  };
+  for (const store::ServiceRecord& record : records) {
+    if (has(record.service)) continue;
+    if (has(service_of(record.service)))
+      SERIN_CHECK(end_track(store, record));
+    else
       log::warning("service '{}' is in the store and not in the configuration: it gets no traffic", record.service);
+  }
+  return {};
 }
 
 std::unique_ptr<Tracks> tracks_of(const ServiceConfig& first, const Services& services) {
@@ -69,7 +98,7 @@ Tracks* Services::tracks_of(std::string_view name) const {
 Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, store::Store& store, const std::string& page_path,
                                                 metrics::Registry& metrics, rollout::Time now, const LearnedServices& learned) {
   SERIN_TRY(const std::vector<store::ServiceRecord> records, store.load());
-  log_unknown(config, records);
+  SERIN_CHECK(end_unknown(config, store, records));
   auto services = std::make_unique<Services>();
   std::vector<Restored> restored;
   std::vector<store::WeightsPage::Slot> slots;

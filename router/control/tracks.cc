@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace serin::router {
@@ -10,34 +11,42 @@ namespace serin::router {
 using rollout::Phase;
 using Standing = ServiceControl::Standing;
 
-Tracks::Tracks(std::vector<ServiceControl*> tracks) : all_(std::move(tracks)), agreed_(first().standing().stable) {
+Tracks::Tracks(std::vector<ServiceControl*> tracks) : all_(std::move(tracks)) {
   for (ServiceControl* track : all_) track->share_with({all_.begin(), all_.end()});
 }
 
 bool Tracks::keep_together(Time now) {
   const MutexLock lock(mutex_);
+  return join(now);
+}
+
+bool Tracks::join(Time now) {
+  const auto further = std::views::drop(all_, 1);
   if (!first().leads()) {  // the leader's records say all of it
-    agreed_ = first().standing().stable;
+    for (ServiceControl* track : further) (void)track->take_promotion();
     return false;
   }
   bool changed = false;
+  for (ServiceControl* track : further)
+    if (const auto version = track->take_promotion())
+      changed = first().follow_stable(*version, fmt::format("promoted by rollout '{}'", track->standing().id), now) || changed;
+  const std::string stable = first().standing().stable;
+  for (ServiceControl* track : further)
+    if (track->standing().stable != stable)
+      changed = track->follow_stable(stable, fmt::format("version '{}' is stable now", stable), now) || changed;
+  return end_for_promotion(now) || changed;
+}
+
+/// A promotion by hand ends the others. Otherwise none is promoted while another one runs.
+bool Tracks::end_for_promotion(Time now) {
+  bool changed = false;
   std::vector<Standing> at;
   for (const ServiceControl* track : all_) at.push_back(track->standing());
-
-  for (size_t i = 1; i < all_.size(); ++i)
-    if (at[i].promoted && at[i].stable != agreed_ && at[0].stable == agreed_)
-      changed = first().follow_stable(at[i].stable, fmt::format("promoted by rollout '{}'", at[i].id), now) || changed;
-  agreed_ = first().standing().stable;
-  for (size_t i = 1; i < all_.size(); ++i)
-    if (at[i].stable != agreed_)
-      changed = all_[i]->follow_stable(agreed_, fmt::format("version '{}' is stable now", agreed_), now) || changed;
-
   const auto chosen = std::ranges::find_if(at, &Standing::promotes_by_hand);
   for (size_t i = 0; i < all_.size(); ++i)
-    if (chosen != at.end() && at[i].runs && &at[i] != &*chosen)
+    if (chosen != at.end() && &at[i] != &*chosen)
       changed =
           all_[i]->supersede(fmt::format("version '{}' is promoted by hand by rollout '{}'", chosen->canary, chosen->id), now) || changed;
-
   const auto running = std::ranges::count_if(all_, [](const ServiceControl* track) { return track->standing().runs; });
   for (ServiceControl* track : all_) {
     track->let_promote(running < 2);
@@ -57,23 +66,27 @@ Result<ServiceControl*> Tracks::track_for(const rollout::Spec& spec) const {
 }
 
 Status Tracks::check_beside_others(const rollout::Spec& spec, const ServiceControl& chosen) const {
-  for (const ServiceControl* track : all_) {
+  for (ServiceControl* track : all_) {
     const Standing other = track->standing();
     if (track == &chosen || !other.runs) continue;
+    track->let_promote(false);  // from here on; join() permits it again where nothing comes of this start
+    if (track->standing().everything)
+      return Error{Code::kFailedPrecondition, fmt::format("rollout '{}' is being promoted: wait for its end", other.id)};
+    if (!track->spec()->baseline.empty())
+      return Error{Code::kFailedPrecondition, fmt::format("rollout '{}' has a baseline arm, and no other runs at the same time", other.id)};
     if (other.canary == spec.canary)
       return Error{Code::kInvalidArgument, fmt::format("version '{}' is the canary of rollout '{}' already", spec.canary, other.id)};
     // One answer of stable is compared with every canary, so it has one deadline.
     if (track->spec()->guard.deadline != spec.guard.deadline)
       return Error{Code::kInvalidArgument,
                    fmt::format("guard.latency.deadline must be the one of rollout '{}', which runs at the same time", other.id)};
-    if (other.everything)
-      return Error{Code::kFailedPrecondition, fmt::format("rollout '{}' is being promoted: wait for its end", other.id)};
   }
   return {};
 }
 
 Result<ServiceControl::Done> Tracks::start(rollout::Spec spec, Request request, Time now, ServiceControl*& chosen) {
   const MutexLock lock(mutex_);
+  (void)join(now);
   SERIN_TRY(chosen, track_for(spec));
   SERIN_CHECK(check_beside_others(spec, *chosen));
   if (chosen != &first()) {
@@ -89,13 +102,16 @@ Result<ServiceControl::Done> Tracks::start(rollout::Spec spec, Request request, 
   return chosen->start(std::move(spec), request, now);
 }
 
-Result<ServiceControl::Done> Tracks::undo(ServiceControl& track, const Request& request, Time now) {
+Result<ServiceControl::Done> Tracks::undo(ServiceControl& track, const Request& request, Time now, uint64_t& of_first) {
   const MutexLock lock(mutex_);
+  (void)join(now);
+  SERIN_TRY(const std::string version, track.may_undo(request));
+  const std::string why = fmt::format("rollout '{}' was undone", track.standing().id);
+  if (&track != &first())  // it moves the requests, so it is the first to be written
+    of_first = first().follow_stable(version, why, now).value_or(0);
   SERIN_TRY(const Done done, track.undo(request, now));
-  const Standing after = track.standing();
   for (ServiceControl* each : all_)
-    if (each != &track) (void)each->follow_stable(after.stable, fmt::format("rollout '{}' was undone", after.id), now);
-  agreed_ = after.stable;
+    if (each != &track) (void)each->follow_stable(version, why, now);
   return done;
 }
 

@@ -1,7 +1,7 @@
 // tracks.h: Several rollouts of one service at once (A/B/n). Each runs on a track of its own: a ServiceControl with its own weights, evidence,
 // share of alpha, history and verdict. This class is the part that they have in common.
 //
-//   tracks.keep_together(now);                           // before each tick of the controller
+//   tracks.keep_together(now);                           // after each tick of the controller, and before it saves
 //   SERIN_TRY(ServiceControl* track, tracks.take(spec)); // the track for a new rollout
 //
 // The rules:
@@ -42,16 +42,18 @@ class Tracks {
   /// Starts a rollout on the track that `spec` names or, if it names the service, on the first track that is free. `chosen` is that track.
   Result<Done> start(rollout::Spec spec, Request request, Time now, ServiceControl*& chosen);
   /// Undoes the promotion of this track's last rollout.
-  Result<Done> undo(ServiceControl& track, const Request& request, Time now);
+  /// `of_first`: the change of the first track that moves the requests; 0: none.
+  Result<Done> undo(ServiceControl& track, const Request& request, Time now, uint64_t& of_first);
 
  private:
   ServiceControl& first() const { return *all_.front(); }
+  bool join(Time now) SERIN_REQUIRES(mutex_);
+  bool end_for_promotion(Time now) SERIN_REQUIRES(mutex_);
   Result<ServiceControl*> track_for(const rollout::Spec& spec) const;
   Status check_beside_others(const rollout::Spec& spec, const ServiceControl& chosen) const;
 
   const std::vector<ServiceControl*> all_;
-  Mutex mutex_;                                  // one change of the whole at a time; taken before that of a track
-  std::string agreed_ SERIN_GUARDED_BY(mutex_);  // the stable version of all: a track that promoted another one is ahead
+  Mutex mutex_;  // one change of the whole at a time; taken before that of a track
 };
 
 }  // namespace serin::router

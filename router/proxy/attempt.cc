@@ -35,7 +35,7 @@ bool Attempt::start(Owner& owner, Service& service, const Target& target, size_t
   grpc_ = target.grpc;
   streams_ = target.streams;
   state_.enter(State::kAsked);
-  if (may_wait_for_copy(*endpoint_, now, service)) observed_ = true;  // it would be evidence of that
+  if (may_wait_for_copy(*endpoint_, now, *placement_.track)) observed_ = true;  // it would be evidence of that
   endpoints.begin(*endpoint_);
   set_alarm();
   stream_ = &lane_.upstream(*endpoint_, grpc_).open(*this, deadline);
@@ -66,10 +66,13 @@ void Attempt::send_head(const net::Head& request, const Target& target, std::opt
                           .extra_value = {left, static_cast<size_t>(end - left)}});
 }
 
+/// All rollouts that are under way have the same deadline.
+bool Attempt::judged_for_any() const { return placement_.judged || std::ranges::any_of(placement_.others, &Placement::judged); }
+
 /// The guard's deadline is for the version: what its client takes to send the request does not count.
 void Attempt::set_alarm() {
   const auto& spec = placement_.spec;
-  if (purpose_ != Purpose::kDrawn || !placement_.judged || !spec || !spec->guard.deadline || overdue()) return;
+  if (purpose_ != Purpose::kDrawn || !judged_for_any() || !spec || !spec->guard.deadline || overdue()) return;
   const Time due = started_ + client_time_ + *spec->guard.deadline;
   if (due < deadline_) alarm_.set(lane_.loop().deadlines(), due);
 }
@@ -224,8 +227,7 @@ void Attempt::read_grpc_status() {
 
 /// False: it is no evidence, or was observed before.
 bool Attempt::observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, rollout::Ending ending) {
-  const bool for_any = placement_.judged || std::ranges::any_of(placement_.others, &Placement::judged);
-  if (purpose_ != Purpose::kDrawn || !for_any || !placement_.draw.evidence || std::exchange(observed_, true)) return false;
+  if (purpose_ != Purpose::kDrawn || !judged_for_any() || !placement_.draw.evidence || std::exchange(observed_, true)) return false;
   rollout::Observation observation;
   observation.arm = on_canary() ? rollout::Arm::kCanary : rollout::Arm::kStable;
   observation.outcome = outcome;

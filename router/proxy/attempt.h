@@ -126,6 +126,7 @@ class Attempt final : public net::AnswerHandler {
   void read_grpc_status();
   void look_at_answer();
   bool observe(rollout::Outcome outcome, std::chrono::nanoseconds latency, rollout::Ending ending);
+  bool judged_for_any() const;
   void observe_for(const Placement& placement, rollout::Observation& seen);
   void observe_for_other(const Placement& other, rollout::Observation seen);
   void ask_for_life();

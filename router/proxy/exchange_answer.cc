@@ -84,7 +84,9 @@ bool Exchange::second_try_allowed(double share) {
 
 /// Once the canary has the whole request and does not answer as soon as stable usually does, stable is to be asked, too.
 void Exchange::plan_hedge() {
-  if (!first_ || second_ || first_->purpose() != Purpose::kDrawn || !first_->on_canary() || !placed_.spec->shield.retry_stable) return;
+  if (!first_ || second_ || first_->purpose() != Purpose::kDrawn || !first_->on_canary() || !placed_.spec ||
+      !placed_.spec->shield.retry_stable)
+    return;
   if (const auto after = service_->controller->pace(placed_.track->index).hedge_after; after.count() > 0)
     hedge_alarm_.set(lane_.loop().deadlines(), lane_.loop().now() + after);
 }
@@ -189,7 +191,7 @@ void Exchange::mirror(Attempt& attempt) {
   Endpoints& canary = *service_->versions[placed_.split.canary];
   EndpointState* endpoint = canary.choose(lane_.endpoints(canary), lane_.random(), now, /*avoid=*/nullptr, target_.grpc);
   if (endpoint == nullptr || !can_send_again()) return service_->mirrors_dropped->add();
-  if (placed_.copy.spare && !begin_copy(*endpoint, now, *service_)) return;  // nobody asked for it
+  if (placed_.copy.spare && !begin_copy(*endpoint, now, track)) return;  // nobody asked for it
   place_.shadows.take().start(track, placed_, attempt, *endpoint, *request_, target_, std::move(body_));
 }
 

@@ -161,7 +161,7 @@ void place_on_tracks(Service& service, Lane& lane, const Target& target, const n
   }
 }
 
-/// A fixed division: nothing is judged. A version that is down leaves its share to stable.
+/// A fixed division: nothing is judged. A version that is down leaves its share to the stable one.
 void place_by_split(const Service& service, Lane& lane, const net::Headers& headers, Placed& placed) {
   const PlainSplit& split = *service.config->split;
   const std::string_view key = key_of(split.sticky, headers);
@@ -205,6 +205,7 @@ Result<Placed> place_request(Service& service, Lane& lane, const Target& target,
   placed.purpose = Purpose::kDrawn;
   service.arrivals.count(now);
   if (service.config->split) {
+    placed.split = {.stable = split.stable, .epoch = split.epoch};
     place_by_split(service, lane, headers, placed);
     return placed;
   }

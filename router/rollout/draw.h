@@ -52,7 +52,7 @@ struct Candidate {
 
 /// Draws for several canaries at once. Returns the candidate whose canary gets the request; nothing: stable gets it. Then every draw compares
 /// stable with that candidate's canary: weight_ppm is its share of what the two get. Of a canary that gets it, only its own draw is set.
-/// A key stays where it is while no weight changes; a change moves no more keys than it must. The weights fit together (fit_together()).
+/// A key stays where it is while no weight changes. The weights fit together (fit_together()).
 std::optional<size_t> draw_among(std::span<Candidate> candidates, uint64_t random);
 
 /// Lowers the largest weights to one size (max-min fairness), so that stable keeps a tenth of the requests while there are several canaries. Two at

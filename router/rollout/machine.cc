@@ -23,9 +23,12 @@ std::string_view Machine::awaits() const {
   return "";
 }
 
+/// That a step sets, or the promotion behind the last one.
+uint32_t Machine::weight_of(int index) const { return index > last_step() ? kAll : spec.steps[static_cast<size_t>(index)].weight_ppm; }
+
 /// What the move to that step, or past the last one, needs a yes for; nothing: it needs none.
 std::string_view Machine::gate_before(int index) const {
-  const uint32_t next = index > last_step() ? kAll : spec.steps[static_cast<size_t>(index)].weight_ppm;
+  const uint32_t next = weight_of(index);
   if (next <= state.weight_ppm) return "";
   if (next == kAll && spec.gates.promotion) return kConfirmPromotion;
   return spec.gates.increase ? kConfirmIncrease : "";
@@ -75,6 +78,8 @@ bool Machine::step_done(Time now) const {
 
 bool Machine::advance_if_done(Time now) {
   if (state.phase != Phase::kProgressing || hold || !may_rise || !step_done(now) || !judge.held(age(now)).empty()) return false;
+  waits_for_others = !may_promote && weight_of(state.step + 1) == kAll;
+  if (waits_for_others) return false;
   if (const std::string_view gate = gate_before(state.step + 1); !gate.empty())
     wait_at(gate, fmt::format("step {} of {} is done", state.step + 1, spec.steps.size()));
   else
@@ -148,7 +153,7 @@ bool Machine::watch_silence(Time now) {
 }
 
 bool Machine::give_up_waiting(Time now) {
-  if (step().is_pause() || now - step_since < step().duration + spec.certify.max_step_duration) return false;
+  if (step().is_pause() || waits_for_others || now - step_since < step().duration + spec.certify.max_step_duration) return false;
   state.phase = Phase::kInconclusive;
   std::string why = judge.held(age(now));
   if (why.empty()) why = judge.has_step_answers() ? "not certified" : "insufficient data: no answer of the canary";
@@ -189,6 +194,8 @@ VerdictRecord Machine::explain() const {
 void Machine::fill(Report& report) const {
   report.state = state;
   judge.fill(report, last_age);
+  if (waits_for_others && !may_promote && state.phase == Phase::kProgressing)
+    report.note = "every step has passed; it is promoted once no other rollout of the service runs, or by hand";
   report.step_seconds = std::max(0.0, std::chrono::duration<double>(last_age - age(step_since)).count());
   if (hold || (state.phase != Phase::kProgressing && state.phase != Phase::kBaking)) return;
   const auto left = [&](std::chrono::nanoseconds whole) {
@@ -202,6 +209,13 @@ void Machine::fill(Report& report) const {
     const double shown = std::ranges::min(report.certificates, {}, &Certificate::progress).progress;
     if (shown > 0) report.step_eta_seconds = report.step_seconds * std::max(0.0, 1 - shown) / shown;  // evidence grows with the answers
   }
+}
+
+Status Machine::refuse_beside_others() const {
+  return Error{Code::kFailedPrecondition,
+               fmt::format("rollout '{}' would get all requests while another one of the service runs: promote it, "
+                           "which ends the other, or wait for its end",
+                           state.id)};
 }
 
 Status Machine::refuse(std::string_view command) const {

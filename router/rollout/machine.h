@@ -40,6 +40,7 @@ struct Machine {
 
   std::string_view awaits() const;
   std::string_view gate_before(int index) const;
+  uint32_t weight_of(int index) const;
   void wait_at(std::string_view gate, std::string_view place);
   void pass_gate(Time now);
   void enter_step(int index, Time now);
@@ -55,6 +56,7 @@ struct Machine {
   VerdictRecord explain() const;
   void fill(Report& report) const;
   Status refuse(std::string_view command) const;
+  Status refuse_beside_others() const;
 
   Spec spec;
   State state;
@@ -63,6 +65,8 @@ struct Machine {
   Time paused_since;
   std::chrono::milliseconds last_age{0};  // at the latest tick: the present in a report
   bool may_rise = true;                   // Rollout::let_rise()
+  bool may_promote = true;                // Rollout::let_promote()
+  bool waits_for_others = false;          // every step has passed, and it may not be promoted
   bool manual_weight = false;             // set_weight() was used, and resume() not yet
 
   struct Hold {

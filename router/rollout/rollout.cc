@@ -98,7 +98,7 @@ bool Rollout::tick(Time now) {
   switch (machine.state.phase) {
     case Phase::kProgressing: return machine.advance_if_done(now) || machine.give_up_waiting(now);
     case Phase::kPromoting:
-    case Phase::kBaking: return machine.continue_promotion(now);
+    case Phase::kBaking: return machine.may_promote && machine.continue_promotion(now);
     case Phase::kPaused:
     case Phase::kInconclusive:
     case Phase::kSucceeded:
@@ -111,6 +111,7 @@ std::string_view Rollout::awaits() const { return machine_->awaits(); }
 
 Status Rollout::confirm(std::string_view gate, Time now) {
   if (gate.empty() || machine_->awaits() != gate) return machine_->refuse(fmt::format("pass {}", gate));
+  if (gate == kConfirmPromotion && !machine_->may_promote) return machine_->refuse_beside_others();
   machine_->pass_gate(now);
   return {};
 }
@@ -118,6 +119,14 @@ Status Rollout::confirm(std::string_view gate, Time now) {
 void Rollout::set_gates(const Gates& gates) { machine_->spec.gates = gates; }
 
 void Rollout::let_rise(bool allowed) { machine_->may_rise = allowed; }
+
+void Rollout::let_promote(bool allowed) { machine_->may_promote = allowed; }
+
+bool Rollout::end_promotion(Time now) {
+  if (machine_->state.phase != Phase::kPromoting && machine_->state.phase != Phase::kBaking) return false;
+  machine_->finish(now);
+  return true;
+}
 
 void Rollout::follow(State state) {
   Machine& machine = *machine_;
@@ -148,6 +157,8 @@ Status Rollout::resume(Time now) {
   const Phase phase = machine.state.phase;
   if (phase != Phase::kPaused && phase != Phase::kInconclusive) return machine.refuse("resume");
   const bool gate = machine.step().is_pause() && machine.step().until == Step::Until::kManual;
+  const bool leaves_step = machine.awaits() != kConfirmRollout && (gate || !machine.awaits().empty()) && !machine.manual_weight;
+  if (leaves_step && !machine.may_promote && machine.weight_of(machine.state.step + 1) == kAll) return machine.refuse_beside_others();
   if (!machine.awaits().empty()) {
     machine.pass_gate(now);
   } else if (std::exchange(machine.manual_weight, false)) {

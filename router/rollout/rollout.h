@@ -62,6 +62,10 @@ class Rollout {
   // For several routers that share a rollout (replicas.h).
   /// False: nothing here raises the weight or ends the rollout well: no step advances, no silence ends, no bake. Verdicts still apply.
   void let_rise(bool allowed);
+  /// False: another rollout of the service runs, so this one does not go to 100 % by itself.
+  void let_promote(bool allowed);
+  /// Its canary is stable already: the promotion that another router began is complete. False: it was not being promoted.
+  bool end_promotion(Time now);
   /// Adopts the state that another router reached. Evidence against the canary stays; certificates start again if the step differs.
   void follow(State state);
   /// A verdict that another router reached.

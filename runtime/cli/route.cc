@@ -66,6 +66,10 @@ Status check_rollouts(const std::vector<router::ServiceStatus>& running, const r
     if (missing(now.stable))
       return Error{Code::kFailedPrecondition,
                    fmt::format("service '{}' no longer has version '{}', which is stable", now.service, now.stable)};
+    if (under_way && found->split)
+      return Error{Code::kFailedPrecondition,
+                   fmt::format("service '{}' has a fixed split, but its rollout '{}' is in progress: end it first", now.service,
+                               now.rollout->state.id)};
     if (under_way && missing(now.rollout->state.canary))
       return Error{Code::kFailedPrecondition,
                    fmt::format("service '{}' no longer has version '{}', the canary of rollout '{}': end it first", now.service,

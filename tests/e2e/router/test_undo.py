@@ -23,7 +23,8 @@ def promoted(route, backend):
     router.start_rollout(steps=STEPS)
     with Traffic(router.url, clients=2):
         router.wait_for("Succeeded")
-    # The weights rise once the promotion is stored.
+    # The weights rise once the promotion is stored. The history is read from the store.
+    wait_until(lambda: router.history()[-1]["event"] == "promoted", 20, "it is stored")
     wait_until(lambda: {headers["x-serin-version"] for _, headers, _ in ask(router.url, 20)} == {"2"}, 10, "the new version has all traffic")
     return begin, router, old, new
 

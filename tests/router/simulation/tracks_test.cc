@@ -58,7 +58,8 @@ class SeveralWorld {
     if (verb == "pause") (void)control.pause({}, now_);
     if (verb == "resume") (void)control.resume({}, now_);
     if (verb == "set-weight") (void)control.set_weight(static_cast<uint32_t>(random.below(rollout::kAll)), {}, now_);
-    if (verb == "undo" && services_->tracks[0]->undo(control, {}, now_)) may_be_stable_.insert(status(track).stable);
+    uint64_t of_first = 0;
+    if (verb == "undo" && services_->tracks[0]->undo(control, {}, now_, of_first)) may_be_stable_.insert(status(track).stable);
   }
 
   /// Versions in `bad` fail for half of their requests.
@@ -102,11 +103,11 @@ class SeveralWorld {
   /// One round of the controller's thread.
   void round(std::chrono::milliseconds time) {
     now_ += time;
-    (void)services_->tracks[0]->keep_together(now_);
     for (const auto& control : services_->all) control->tick(now_);
+    (void)services_->tracks[0]->keep_together(now_);
     note_promotions();
     try {
-      for (const auto& control : services_->all) (void)control->save(store, now_);
+      save_all();
     } catch (const Crash&) {
       crash();
     }
@@ -188,6 +189,27 @@ class SeveralWorld {
   std::string durable_stable() const {
     const auto found = std::ranges::find(store.records, "digits", &store::ServiceRecord::service);
     return found == store.records.end() ? "1" : found->stable;
+  }
+  /// As the controller does. A version that has all requests keeps them while its promotion is written.
+  void save_all() {
+    std::optional<uint32_t> all;
+    for (uint32_t version = 0; version < kVersions; ++version)
+      if (services_->all[0]->share_of(version) == rollout::kAll) all = version;
+    const bool same = all && config_.services[0].versions[*all].name == status(0).stable;
+    bool first_failed = false;
+    for (const auto& control : services_->all) {
+      if (control != services_->all[0] && first_failed) continue;
+      first_failed = !control->save(store, now_) || first_failed;
+      if (same && services_->all[0]->share_of(*all) + canaries_of(*all) < rollout::kAll)
+        blame(fmt::format("version {} lost requests while its promotion was written", *all + 1));
+    }
+  }
+  /// What canaries get that began in this round.
+  uint32_t canaries_of(uint32_t except) const {
+    uint32_t sum = 0;
+    for (uint32_t version = 0; version < kVersions; ++version)
+      if (version != except && version != word(0).stable) sum += services_->all[0]->share_of(version);
+    return sum;
   }
   /// A version may become stable once all requests were given to it.
   void note_promotions() {
