@@ -8,6 +8,7 @@
 #include <atomic>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "router/control/service_control.h"
 #include "router/control/services.h"
@@ -203,12 +204,12 @@ Split Controller::split(size_t service) const { return state_->services()[servic
 
 void Controller::observe(size_t service, rollout::Observation observation) {
   if (!state_->learning.load(std::memory_order_relaxed)) return;
-  if (state_->services()[service]->observe(observation, now())) state_->changed();
+  if (state_->services()[service]->observe(std::move(observation), now())) state_->changed();
 }
 
 void Controller::observe(size_t service, rollout::ShadowPair pair) {
   if (!state_->learning.load(std::memory_order_relaxed)) return;
-  if (state_->services()[service]->observe(pair, now())) state_->changed();
+  if (state_->services()[service]->observe(std::move(pair), now())) state_->changed();
 }
 
 void Controller::observe(size_t service, rollout::ResourceRound round) {

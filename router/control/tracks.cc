@@ -41,6 +41,7 @@ bool Tracks::join(Time now) {
 bool Tracks::end_for_promotion(Time now) {
   bool changed = false;
   std::vector<Standing> at;
+  at.reserve(all_.size());
   for (const ServiceControl* track : all_) at.push_back(track->standing());
   const auto chosen = std::ranges::find_if(at, &Standing::promotes_by_hand);
   for (size_t i = 0; i < all_.size(); ++i)

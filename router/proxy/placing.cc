@@ -96,6 +96,7 @@ std::vector<Placement> under_way(Service& service, Lane& lane, size_t stable) {
   look(service);
   for (const auto& track : service.tracks) look(*track);
   std::vector<uint32_t> weights;
+  weights.reserve(found.size());
   for (const Placement& placement : found) weights.push_back(placement.split.weight_ppm);
   rollout::fit_together(weights);
   for (size_t i = 0; i < found.size(); ++i) found[i].split.weight_ppm = weights[i];
@@ -106,6 +107,7 @@ std::vector<Placement> under_way(Service& service, Lane& lane, size_t stable) {
 void place_among(const Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now,
                  std::vector<Placement> rollouts, Placed& placed) {
   std::vector<rollout::Candidate> candidates;
+  candidates.reserve(rollouts.size());
   for (const Placement& each : rollouts)
     candidates.push_back({.spec = each.spec.get(), .weight_ppm = each.split.weight_ppm, .says = says_of(*each.spec, headers), .draw = {}});
   const auto taker = rollout::draw_among(candidates, lane.random());
