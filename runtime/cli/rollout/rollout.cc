@@ -182,9 +182,19 @@ int start(const AdminClient& admin, RolloutOptions options) {
   return follow(admin, options, /*say_changes=*/!options.json, /*until_inconclusive=*/true);
 }
 
+/// The further rollouts of the service that are in progress.
+std::string print_others(const AdminClient& admin, const std::string& service) {
+  std::string text;
+  const json::value all = json::parse(admin.get("/v1/rollouts"));
+  for (const json::value& one : all.at("rollouts").as_array())
+    if (one.at("service").as_string().starts_with(service + "~") && !is_over(phase_of(one))) text += "\n" + print_status(one);
+  return text;
+}
+
 int status(const AdminClient& admin, const RolloutOptions& options) {
   if (!options.service.empty()) {
     print(options, admin.get("/v1/rollouts/" + net::escaped(options.service)), print_status);
+    if (!options.json) std::fputs(print_others(admin, options.service).c_str(), stdout);
     return kYes;
   }
   print(options, admin.get("/v1/rollouts"), [](const json::value& all) {

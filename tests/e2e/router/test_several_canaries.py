@@ -5,7 +5,7 @@ import collections
 import pytest
 
 from backends import Faults
-from conftest import call, wait_until
+from conftest import call, serin, wait_until
 from routers import NO_SECOND_TRY, hold, reload, service, spec, write_config
 from traffic import Traffic, ask
 
@@ -42,6 +42,8 @@ def test_each_canary_gets_its_weight_and_its_verdict(trio):
     assert abs(seen["2"] - 0.1) < 0.03 and abs(seen["3"] - 0.2) < 0.04 and abs(seen["1"] - 0.7) < 0.05
     assert router.metric("serin_route_weight_ppm", service="digits", version="1") == 700_000
     assert router.metric("serin_route_weight_ppm", service="digits", version="3") == 200_000
+    shown = serin("rollout", "status", "digits", "--admin", router.admin).stdout
+    assert "digits: stable version 1" in shown and "digits~2: stable version 1" in shown
     for name in ("digits", "digits~2"):
         answers = router.rollout(name)["answers"]
         assert answers["stable"] > 1900, "an answer of stable counts for both"
