@@ -126,6 +126,7 @@ bool ServiceControl::observe(rollout::ResourceRound round, Time now) {
   const MutexLock lock(mutex_);
   if (!state_.rollout || (round.epoch & Split::kEpochMask) != (state_.answers_epoch() & Split::kEpochMask)) return false;
   round.epoch = state_.answers_epoch();
+  if (!tracks_.empty()) round.weight_ppm = own_weight();  // more requests than before may take more memory
   const Phase before = state_.rollout->state().phase;
   return state_.rollout->observe(round, now) && changed_by_itself(before, now);
 }

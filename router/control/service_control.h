@@ -165,6 +165,7 @@ class ServiceControl {
   bool may_rise() const SERIN_REQUIRES(mutex_) { return leadership_.agreed() && split() == state_.target(); }
   bool wants_everything() const SERIN_REQUIRES(mutex_);
   uint32_t share_among_tracks(size_t version) const;
+  uint32_t own_weight() const;
   void show_fitted(rollout::Report& report) const SERIN_REQUIRES(mutex_);
   bool end_promotion(const std::string& version, Time now);
   void settle() SERIN_REQUIRES(mutex_);

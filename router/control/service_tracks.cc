@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -47,16 +48,19 @@ uint32_t ServiceControl::share_among_tracks(size_t version) const {
   return version == tracks_.front()->split().stable ? rollout::kAll - canaries : share;
 }
 
+/// Of this track's canary, in force.
+uint32_t ServiceControl::own_weight() const {
+  const std::vector<uint32_t> weights = fitted(tracks_);
+  return weights[static_cast<size_t>(std::ranges::find(tracks_, this) - tracks_.begin())];
+}
+
 /// Users see the weight in force.
 void ServiceControl::show_fitted(rollout::Report& report) const {
-  const std::vector<uint32_t> weights = fitted(tracks_);
-  const uint32_t applied = split().weight_ppm;
-  for (size_t i = 0; i < tracks_.size(); ++i) {
-    if (tracks_[i] != this || weights[i] >= applied) continue;
-    report.state.weight_ppm = weights[i];
-    report.note = fmt::format("{} % of {} %: other rollouts of the service run, and stable keeps {} %", rollout::print_weight(weights[i]),
-                              rollout::print_weight(applied), rollout::print_weight(rollout::kStableKeeps));
-  }
+  const uint32_t applied = split().weight_ppm, in_force = own_weight();
+  if (in_force >= applied) return;
+  report.state.weight_ppm = in_force;
+  report.note = fmt::format("{} % of {} %: other rollouts of the service run, and stable keeps {} %", rollout::print_weight(in_force),
+                            rollout::print_weight(applied), rollout::print_weight(rollout::kStableKeeps));
 }
 
 bool ServiceControl::wants_everything() const {

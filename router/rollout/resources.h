@@ -32,6 +32,7 @@ struct ResourceRound {
   uint64_t epoch = 0;
   std::vector<ResourceSample> samples;
   uint32_t asked_stable = 0, asked_canary = 0;  ///< more than there are samples of: an endpoint did not answer
+  std::optional<uint32_t> weight_ppm;           ///< the canary's in force; nothing: that of the rollout
   bool one_process = false;                     ///< an endpoint of each arm is in the same process: nothing can be compared
 };
 

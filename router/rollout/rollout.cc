@@ -77,7 +77,7 @@ bool Rollout::observe(const ShadowPair& pair, Time now) {
 bool Rollout::observe(const ResourceRound& round, Time now) {
   Machine& machine = *machine_;
   if (round.epoch != machine.state.epoch || is_over(machine.state.phase)) return false;
-  if (auto verdict = machine.judge.observe(round, machine.state.weight_ppm, machine.age(now)))
+  if (auto verdict = machine.judge.observe(round, round.weight_ppm.value_or(machine.state.weight_ppm), machine.age(now)))
     return machine.roll_back(*std::move(verdict));
   return false;
 }
