@@ -1,0 +1,44 @@
+// recent_ids.h: The latest 100,000 different IDs, so that a report that comes twice counts once.
+//
+//   if (!ids.add(id)) return;                                   // known
+//   for (uint64_t c = saved; c < ids.full_chunks(); ++c) write(slot_of(c), ids.chunk(c));
+//   write("rest", ids.total(), ids.chunk(ids.full_chunks()));
+//
+// They are written in chunks of a thousand, of which a full one never changes: what is written every few seconds is small.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace serin::router {
+
+class RecentIds {
+ public:
+  static constexpr uint64_t kChunk = 1000, kChunks = 100;
+
+  /// False: it is one of them.
+  bool add(uint64_t id);
+  uint64_t total() const { return total_; }  ///< ever added
+  uint64_t full_chunks() const { return total_ / kChunk; }
+  /// The oldest one whose IDs are all there.
+  uint64_t first_chunk() const { return full_chunks() > kChunks - 1 ? full_chunks() - (kChunks - 1) : 0; }
+  /// The IDs of a chunk from first_chunk() on, as hexadecimal digits; of the last one those that are there.
+  std::string chunk(uint64_t number) const;
+  /// Chunk `number` is at this place of the file, where it replaces an older one.
+  static uint64_t slot_of(uint64_t number) { return number % kChunks; }
+
+  /// As they were when `total` had been added. Follow it by restore_chunk() for the chunks that are known.
+  void restore(uint64_t total);
+  /// False: `digits` are not those of a chunk.
+  bool restore_chunk(uint64_t number, std::string_view digits);
+
+ private:
+  std::vector<uint64_t> ring_;  // the ID with number n is at n % size; 0: none
+  std::unordered_set<uint64_t> known_;
+  uint64_t total_ = 0;
+};
+
+}  // namespace serin::router

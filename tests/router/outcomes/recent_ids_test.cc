@@ -1,0 +1,50 @@
+#include "router/outcomes/recent_ids.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace serin::router {
+namespace {
+
+constexpr uint64_t kAll = RecentIds::kChunk * RecentIds::kChunks;
+
+TEST(RecentIds, KnowTheLatestHundredThousand) {
+  RecentIds ids;
+  for (uint64_t id = 1; id <= kAll + 10; ++id) ASSERT_TRUE(ids.add(id));
+  for (uint64_t id = 11; id <= kAll + 10; ++id) ASSERT_FALSE(ids.add(id));
+  EXPECT_TRUE(ids.add(10)) << "the oldest ones are forgotten";
+  EXPECT_TRUE(ids.add(11)) << "and it took the place of this one";
+  EXPECT_EQ(ids.total(), kAll + 12);
+}
+
+TEST(RecentIds, AreReadBackFromTheirChunks) {
+  for (const uint64_t count : {uint64_t{0}, uint64_t{1}, uint64_t{999}, uint64_t{1000}, uint64_t{2500}, kAll, kAll + 1500, 3 * kAll + 10}) {
+    RecentIds ids, again;
+    std::map<uint64_t, std::string> file;
+    for (uint64_t id = 1; id <= count; ++id) {
+      ids.add(id * 7919);
+      if (id % RecentIds::kChunk == 0) file[RecentIds::slot_of(id / RecentIds::kChunk - 1)] = ids.chunk(id / RecentIds::kChunk - 1);
+    }
+    again.restore(ids.total());
+    for (uint64_t chunk = again.first_chunk(); chunk < again.full_chunks(); ++chunk)
+      ASSERT_TRUE(again.restore_chunk(chunk, file[RecentIds::slot_of(chunk)])) << chunk;
+    ASSERT_TRUE(again.restore_chunk(again.full_chunks(), ids.chunk(ids.full_chunks())));
+    const uint64_t first = again.first_chunk() * RecentIds::kChunk;
+    for (uint64_t id = first + 1; id <= count; ++id) ASSERT_FALSE(again.add(id * 7919)) << id << " of " << count;
+    EXPECT_TRUE(again.add(3));
+    EXPECT_EQ(again.total(), count + 1);
+  }
+}
+
+TEST(RecentIds, RefuseADamagedChunk) {
+  RecentIds ids;
+  ids.restore(1500);
+  EXPECT_FALSE(ids.restore_chunk(0, "12"));
+  EXPECT_FALSE(ids.restore_chunk(0, std::string(16 * RecentIds::kChunk, 'x')));
+  EXPECT_FALSE(ids.restore_chunk(2, ""));
+  EXPECT_FALSE(ids.restore_chunk(1, std::string(size_t{16} * 501, '0')));
+}
+
+}  // namespace
+}  // namespace serin::router
