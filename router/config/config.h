@@ -125,6 +125,16 @@ struct PlainSplit {
   rollout::Sticky sticky;
 };
 
+/// A number that is reported from outside for requests that were drawn (outcomes/outcomes.h).
+struct MetricConfig {
+  std::string name;
+  bool higher_is_better = true;
+  double least = 0, most = 1;    ///< its range
+  double confidence = 0.95;      ///< with which its intervals hold, all of them together and at all times
+  std::optional<double> margin;  ///< a smaller difference does not matter
+  bool operator==(const MetricConfig&) const = default;
+};
+
 struct ServiceConfig {
   std::string name;
   std::string initial_stable;
@@ -135,6 +145,7 @@ struct ServiceConfig {
   std::optional<PlainSplit> split;      ///< then there are no rollouts
   rollout::Guard guard;
   std::optional<RecordingConfig> recording;
+  std::vector<MetricConfig> outcomes;
   rollout::Gates gates;                               ///< the gates that a webhook opens
   std::chrono::milliseconds request_timeout{30'000};  ///< for one attempt, unless the client asks for less
 };

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <set>
 
+#include "router/config/config_outcomes.h"
 #include "router/config/config_recording.h"
 #include "router/config/config_split.h"
 #include "router/config/config_tls.h"
@@ -244,7 +245,7 @@ std::string names_of(const std::vector<VersionConfig>& versions) {
 Result<ServiceConfig> read_service(const Node& node) {
   if (const auto sticky = node.find("sticky")) return sticky->error("belongs to a rollout: canary: {version: 2, sticky: {header: x-user}}");
   SERIN_CHECK(node.allow_only(
-      {"name", "initial_stable", "force_header", "versions", "guard", "request_timeout", "recording", "rollouts", "split"}));
+      {"name", "initial_stable", "force_header", "versions", "guard", "request_timeout", "recording", "rollouts", "split", "outcomes"}));
   ServiceConfig service;
   SERIN_TRY(service.name, read_name(node));
   if (service.name.find(kTrackMark) != std::string::npos)
@@ -267,6 +268,9 @@ Result<ServiceConfig> read_service(const Node& node) {
   if (const auto split = node.find("split")) {
     if (service.tracks > 1) return split->error("a service with a split has no rollouts: leave `rollouts` out");
     SERIN_TRY(service.split, read_split(*split, service));
+  }
+  if (const auto outcomes = node.find("outcomes")) {
+    SERIN_TRY(service.outcomes, read_outcomes(*outcomes));
   }
   return service;
 }

@@ -61,6 +61,7 @@ READERS = {
     ("read_client_tls", "node"): "services.versions.tls.",  # and store.etcd.tls, webhooks.tls, prometheus.tls
     ("read_webhook", "node"): "webhooks.",
     ("read_recording", "node"): "services.recording.",
+    ("read_metric", "node"): "services.outcomes.",
 }
 FUNCTION = re.compile(r"(?m)^[A-Za-z_][\w:<>,*& ]*? (\w+)\([^;{}]*\) \{$")
 ALLOWED = re.compile(r"(\w+)(?:\.|->)allow_only\(\s*\{([^}]*)\}\)")

@@ -1,0 +1,78 @@
+// config_outcomes.cc:
+//
+//   outcomes: [{name: conversion}, {name: basket, better: higher, range: [0, 500], confidence: 99%, margin: 2}]
+
+#include "router/config/config_outcomes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace serin::router {
+namespace {
+
+using config::Node;
+
+constexpr size_t kMostMetrics = 16, kLongestMetric = 64;
+constexpr double kLargest = 1e15;
+constexpr double kLeastConfidence = 0.5, kMostConfidence = 0.999999;
+
+/// It is a label of /metrics and a part of names in the store.
+Result<std::string> read_metric_name(const Node& owner) {
+  SERIN_TRY(const Node node, owner.at("name"));
+  SERIN_TRY(std::string name, node.text());
+  const auto odd = [](char c) {
+    return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.');
+  };
+  if (name.empty() || name.size() > kLongestMetric || std::ranges::any_of(name, odd))
+    return node.error(fmt::format("must be a name of 1 to {} letters, digits and any of _ - .", kLongestMetric));
+  return name;
+}
+
+Status read_range(const Node& owner, MetricConfig& metric) {
+  const auto range = owner.find("range");
+  if (!range) return {};
+  const auto ends = range->items();
+  if (ends.size() != 2) return range->error("must be the least and the largest value, such as [0, 1]");
+  SERIN_TRY(metric.least, ends[0].number(-kLargest, kLargest));
+  SERIN_TRY(metric.most, ends[1].number(-kLargest, kLargest));
+  if (metric.least >= metric.most) return range->error("must be the least and the largest value, in this order");
+  return {};
+}
+
+Result<MetricConfig> read_metric(const Node& node) {
+  SERIN_CHECK(node.allow_only({"name", "better", "range", "confidence", "margin"}));
+  MetricConfig metric;
+  SERIN_TRY(metric.name, read_metric_name(node));
+  if (const auto better = node.find("better")) {
+    SERIN_TRY(const std::string word, better->one_of({"higher", "lower"}));
+    metric.higher_is_better = word == "higher";
+  }
+  SERIN_CHECK(read_range(node, metric));
+  SERIN_TRY(metric.confidence, node.fraction("confidence", metric.confidence));
+  if (metric.confidence < kLeastConfidence || metric.confidence > kMostConfidence)
+    return node.find("confidence")->error(fmt::format("must be from {} to {}", kLeastConfidence, kMostConfidence));
+  if (const auto margin = node.find("margin")) {
+    SERIN_TRY(metric.margin, margin->number(0, metric.most - metric.least));
+    if (*metric.margin <= 0) return margin->error("must be above 0");
+  }
+  return metric;
+}
+
+}  // namespace
+
+Result<std::vector<MetricConfig>> read_outcomes(const Node& list) {
+  const auto items = list.items();
+  if (items.empty() || items.size() > kMostMetrics)
+    return list.error(fmt::format("must be a list of 1 to {} entries such as {{name: conversion}}", kMostMetrics));
+  std::vector<MetricConfig> metrics;
+  for (const Node& item : items) {
+    SERIN_TRY(MetricConfig metric, read_metric(item));
+    if (std::ranges::find(metrics, metric.name, &MetricConfig::name) != metrics.end())
+      return item.error(fmt::format("metric '{}' given twice", metric.name));
+    metrics.push_back(std::move(metric));
+  }
+  return metrics;
+}
+
+}  // namespace serin::router

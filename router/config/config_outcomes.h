@@ -1,0 +1,14 @@
+// config_outcomes.h: Reads `outcomes:` of a service in router.yaml.
+#pragma once
+
+#include <vector>
+
+#include "router/config/config.h"
+#include "runtime/base/config.h"
+#include "runtime/base/result.h"
+
+namespace serin::router {
+
+Result<std::vector<MetricConfig>> read_outcomes(const config::Node& list);
+
+}  // namespace serin::router

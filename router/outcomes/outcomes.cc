@@ -1,0 +1,172 @@
+// outcomes.cc: the notes in the store. outcomes/SERVICE/METRIC has the sums and the latest IDs, in one note, so that a crash finds both from the same
+// moment. outcomes/SERVICE/METRIC/ids/SLOT has a thousand earlier IDs, and is written before the note that counts on it.
+
+#include "router/outcomes/outcomes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/log.h"
+
+namespace serin::router {
+namespace {
+
+constexpr std::chrono::seconds kBetweenSaves{2};
+
+Error no_outcomes(const std::string& service) {
+  return {Code::kNotFound, fmt::format("service '{}' has no `outcomes` in router.yaml, or there is no such service", service)};
+}
+
+std::string chunk_note(const std::string& note, uint64_t chunk) { return fmt::format("{}/ids/{}", note, RecentIds::slot_of(chunk)); }
+
+}  // namespace
+
+Outcomes::Outcomes(const std::vector<ServiceConfig>& services, store::Store& store, metrics::Registry& registry)
+    : store_(store), registry_(registry) {
+  {
+    const MutexLock lock(mutex_);
+    for (const ServiceConfig& service : services) {
+      std::vector<std::string> versions;
+      for (const VersionConfig& version : service.versions) versions.push_back(version.name);
+      for (const MetricConfig& metric : service.outcomes) {
+        Metrics& metrics = services_[service.name];
+        metrics.push_back({.outcomes = {metric, versions}, .note = fmt::format("outcomes/{}/{}", service.name, metric.name)});
+        load(service.name, metrics.back());
+      }
+    }
+    if (services_.empty()) return;
+  }
+  writer_ = std::thread([this] { run(); });
+}
+
+/// What cannot be read is reported, and counted anew: sums that are half there would be wrong.
+void Outcomes::load(const std::string& service, Metric& metric) {
+  const auto complain = [&](std::string_view what) {
+    log::error("service '{}': outcomes of '{}': {}; they are counted anew", service, metric.outcomes.config().name, what);
+  };
+  const auto note = store_.note(metric.note);
+  if (!note) return complain(note.error().message);
+  if (!*note) return;
+  const auto restored = metric.outcomes.restore(**note);
+  if (!restored) return complain(restored.error().message);
+  if (!*restored) {
+    metric.changed = true;
+    return complain("its range has changed");
+  }
+  const RecentIds& ids = metric.outcomes.ids();
+  metric.chunks_written = ids.full_chunks();
+  for (uint64_t chunk = ids.first_chunk(); chunk < ids.full_chunks(); ++chunk) {
+    const auto digits = store_.note(chunk_note(metric.note, chunk));
+    if (!digits || !*digits || !metric.outcomes.restore_chunk(chunk, **digits))
+      log::warning("service '{}': outcomes of '{}': some ids of earlier reports are lost: a report that comes again may count twice",
+                   service, metric.outcomes.config().name);
+  }
+}
+
+Result<Outcomes::Metrics*> Outcomes::find(const std::string& service) {
+  const auto found = services_.find(service);
+  if (found == services_.end()) return no_outcomes(service);
+  return &found->second;
+}
+
+Result<bool> Outcomes::add(const std::string& service, Metrics& metrics, const OutcomeReport& report) {
+  const auto metric =
+      std::ranges::find(metrics, report.metric, [](const Metric& each) -> const std::string& { return each.outcomes.config().name; });
+  if (metric == metrics.end()) return invalid(fmt::format("metric: service '{}' has no outcome '{}'", service, report.metric));
+  SERIN_TRY(const Assignment assigned, parse_assignment(report.assigned));
+  SERIN_TRY(const bool counted, metric->outcomes.add(assigned, report.value));
+  if (!counted) return false;
+  metric->changed = true;
+  auto& counter = metric->counted[assigned.version];
+  if (!counter)
+    counter = registry_.counter("serin_route_outcomes_total", "Reported outcomes that were counted.",
+                                {{"service", service}, {"metric", report.metric}, {"version", assigned.version}});
+  counter->add();
+  return true;
+}
+
+Result<OutcomeReceipt> Outcomes::add(const std::string& service, std::span<const Result<OutcomeReport>> reports) {
+  const MutexLock lock(mutex_);
+  SERIN_TRY(Metrics* const metrics, find(service));
+  OutcomeReceipt receipt;
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const auto counted = reports[i] ? add(service, *metrics, *reports[i]) : Result<bool>(reports[i].error());
+    if (!counted)
+      receipt.refused.push_back({.index = i, .error = counted.error().message});
+    else
+      ++(*counted ? receipt.accepted : receipt.duplicates);
+  }
+  return receipt;
+}
+
+Result<OutcomesSummary> Outcomes::summary(const std::string& service) const {
+  const MutexLock lock(mutex_);
+  const auto found = services_.find(service);
+  if (found == services_.end()) return no_outcomes(service);
+  OutcomesSummary summary{.service = service};
+  for (const Metric& metric : found->second) summary.metrics.push_back(metric.outcomes.summary());
+  return summary;
+}
+
+Status Outcomes::reset(const std::string& service) {
+  {
+    const MutexLock lock(mutex_);
+    SERIN_TRY(Metrics* const metrics, find(service));
+    for (Metric& metric : *metrics) {
+      metric.outcomes.reset();
+      metric.chunks_written = 0;
+      metric.changed = true;
+    }
+  }
+  return save();
+}
+
+Status Outcomes::save() {
+  const MutexLock saving(saving_);
+  Notes notes;
+  std::vector<Metric*> written;
+  {
+    const MutexLock lock(mutex_);
+    for (auto& [service, metrics] : services_) {
+      for (Metric& metric : metrics) {
+        if (!std::exchange(metric.changed, false)) continue;
+        const RecentIds& ids = metric.outcomes.ids();
+        for (uint64_t chunk = std::max(metric.chunks_written, ids.first_chunk()); chunk < ids.full_chunks(); ++chunk)
+          notes.emplace_back(chunk_note(metric.note, chunk), ids.chunk(chunk));
+        notes.emplace_back(metric.note, metric.outcomes.state());
+        metric.chunks_written = ids.full_chunks();
+        written.push_back(&metric);
+      }
+    }
+  }
+  Status saved;
+  for (const auto& [name, text] : notes)
+    if (saved) saved = store_.set_note(name, text);
+  if (saved) return saved;
+  const MutexLock lock(mutex_);
+  for (Metric* metric : written) {  // all of it again, next time
+    metric->changed = true;
+    metric->chunks_written = 0;
+  }
+  return saved;
+}
+
+void Outcomes::run() {
+  std::string trouble;
+  while (sleeper_.pause(kBetweenSaves)) {
+    const Status saved = save();
+    const std::string said = saved ? "" : saved.error().message;
+    if (!said.empty() && said != trouble) log::error("outcomes cannot be written: {}", said);
+    trouble = said;
+  }
+}
+
+void Outcomes::stop() {
+  if (!writer_.joinable()) return;
+  sleeper_.end();
+  writer_.join();
+  if (const Status saved = save(); !saved) log::error("outcomes cannot be written: {}", saved.error().message);
+}
+
+}  // namespace serin::router

@@ -1,0 +1,99 @@
+// outcomes.h: The outcomes of all services: takes reports, and keeps what they add up to in the store.
+//
+//   Outcomes outcomes(config.services, controller.store(), registry);
+//   SERIN_TRY(const OutcomeReceipt receipt, outcomes.add("digits", reports));      // counted now, on disk within seconds
+//   SERIN_TRY(const OutcomesSummary summary, outcomes.summary("digits"));
+//   outcomes.stop();                                                               // before the store is released
+//
+// A report is a few additions. A metric does not grow with its reports, so a thread writes it every two seconds. A crash loses the reports of
+// these two seconds. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kernels/mutex.h"
+#include "router/config/config.h"
+#include "router/outcomes/metric_outcomes.h"
+#include "router/outcomes/summary.h"
+#include "router/store/store.h"
+#include "runtime/base/metrics.h"
+#include "runtime/base/result.h"
+#include "runtime/base/schema.h"
+#include "runtime/base/sleeper.h"
+
+namespace serin::router {
+
+/// A report as it comes.
+struct OutcomeReport {
+  std::string metric, assigned;
+  double value = 0;
+};
+
+struct RefusedOutcome {
+  uint64_t index = 0;
+  std::string error;
+};
+inline constexpr auto kRefusedOutcome = schema::object<RefusedOutcome>(
+    "RefusedOutcome", "A report that was not counted.", schema::field("index", &RefusedOutcome::index, "Its place in the list, from 0."),
+    schema::field("error", &RefusedOutcome::error, "A sentence for users."));
+
+struct OutcomeReceipt {
+  uint64_t accepted = 0, duplicates = 0;
+  std::vector<RefusedOutcome> refused;
+};
+inline constexpr auto kOutcomeReceipt = schema::object<OutcomeReceipt>(
+    "OutcomeReceipt", "What became of each report.", schema::field("accepted", &OutcomeReceipt::accepted, "Counted."),
+    schema::field("duplicates", &OutcomeReceipt::duplicates, "Of draws that had a report before."),
+    schema::field<kRefusedOutcome>("refused", &OutcomeReceipt::refused, "The others. To send them again is of no use."));
+
+class Outcomes {
+ public:
+  /// Goes on with what the store has. `store` must outlive stop().
+  Outcomes(const std::vector<ServiceConfig>& services, store::Store& store, metrics::Registry& registry);
+  ~Outcomes() { stop(); }
+  Outcomes(const Outcomes&) = delete;
+  Outcomes& operator=(const Outcomes&) = delete;
+
+  /// Each report by itself; an error stands for one that could not be read. kNotFound: no such service, or it has no `outcomes`.
+  Result<OutcomeReceipt> add(const std::string& service, std::span<const Result<OutcomeReport>> reports);
+  Result<OutcomesSummary> summary(const std::string& service) const;
+  /// Forgets all outcomes of the service; on disk when it returns.
+  Status reset(const std::string& service);
+  /// Writes what is not written yet, and nothing more from then on. Reports must have ended.
+  void stop();
+
+ private:
+  struct Metric {
+    MetricOutcomes outcomes;
+    std::string note;             // its name in the store
+    uint64_t chunks_written = 0;  // of the IDs
+    bool changed = false;
+    std::map<std::string, std::shared_ptr<metrics::Counter>> counted = {};  // by version, made on first use
+  };
+  using Metrics = std::vector<Metric>;
+  using Notes = std::vector<std::pair<std::string, std::string>>;
+
+  void load(const std::string& service, Metric& metric) SERIN_REQUIRES(mutex_);
+  Result<Metrics*> find(const std::string& service) SERIN_REQUIRES(mutex_);
+  Result<bool> add(const std::string& service, Metrics& metrics, const OutcomeReport& report) SERIN_REQUIRES(mutex_);
+  Status save();
+  void run();
+
+  store::Store& store_;
+  metrics::Registry& registry_;
+  mutable Mutex mutex_;
+  std::map<std::string, Metrics, std::less<>> services_ SERIN_GUARDED_BY(mutex_);  // those that have `outcomes`
+  Mutex saving_;                                                                   // one save after the other; taken before mutex_
+  Sleeper sleeper_;
+  std::thread writer_;
+};
+
+}  // namespace serin::router

@@ -1,0 +1,117 @@
+// Reports of several services, on a store: what is counted is there after a restart, and bad reports do no harm.
+
+#include "router/outcomes/outcomes.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "router/store/sqlite_store.h"
+#include "tests/router/store/temporary_folder.h"
+#include "tests/runtime/base/eventually.h"
+
+namespace serin::router {
+namespace {
+
+using testing::HasSubstr;
+
+Result<OutcomeReport> report(std::string metric, std::string version, uint64_t id, double value) {
+  return OutcomeReport{.metric = std::move(metric), .assigned = fmt::format("{};1=500000,2=500000;{:016x}", version, id), .value = value};
+}
+
+class OutcomesTest : public ::testing::Test {
+ protected:
+  OutcomesTest() {
+    ServiceConfig digits{.name = "digits", .outcomes = {{.name = "conversion"}, {.name = "basket", .most = 100}}};
+    for (const char* name : {"1", "2"}) digits.versions.push_back({.name = name});
+    services_ = {digits, {.name = "plain"}};
+    open();
+  }
+  void open() {
+    outcomes_.reset();
+    store_.reset();
+    store_ = std::move(store::open_sqlite_store(folder_.file("router.db"))->store);
+    outcomes_ = std::make_unique<Outcomes>(services_, *store_, registry_);
+  }
+  OutcomeReceipt add(std::vector<Result<OutcomeReport>> reports) { return outcomes_->add("digits", reports).value(); }
+  uint64_t reports(size_t metric = 0) const { return outcomes_->summary("digits")->metrics[metric].reports; }
+
+  TemporaryFolder folder_;
+  metrics::Registry registry_;
+  std::vector<ServiceConfig> services_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<Outcomes> outcomes_;
+};
+
+TEST_F(OutcomesTest, EachReportIsCountedByItself) {
+  const OutcomeReceipt receipt = add({report("conversion", "1", 1, 1), report("conversion", "2", 2, 0), report("conversion", "2", 2, 0),
+                                      report("basket", "2", 2, 99), report("basket", "2", 3, 101), report("clicks", "1", 4, 1),
+                                      invalid("no map"), OutcomeReport{.metric = "basket", .assigned = "2", .value = 1}});
+  EXPECT_EQ(receipt.accepted, 3U);
+  EXPECT_EQ(receipt.duplicates, 1U);
+  ASSERT_EQ(receipt.refused.size(), 4U);
+  EXPECT_EQ(receipt.refused[0].index, 4U);
+  EXPECT_THAT(receipt.refused[0].error, HasSubstr("from 0 to 100"));
+  EXPECT_THAT(receipt.refused[1].error, HasSubstr("no outcome 'clicks'"));
+  EXPECT_EQ(receipt.refused[2].error, "no map");
+  EXPECT_THAT(receipt.refused[3].error, HasSubstr("x-serin-assigned"));
+  EXPECT_EQ(reports(0), 2U);
+  EXPECT_EQ(reports(1), 1U);
+  EXPECT_THAT(registry_.render(), HasSubstr(R"(serin_route_outcomes_total{service="digits",metric="conversion",version="2"} 1)"));
+}
+
+TEST_F(OutcomesTest, AServiceWithoutOutcomesSaysSo) {
+  for (const char* service : {"plain", "none"}) {
+    EXPECT_EQ(outcomes_->summary(service).error().code, Code::kNotFound);
+    EXPECT_EQ(outcomes_->add(service, {}).error().code, Code::kNotFound);
+    EXPECT_EQ(outcomes_->reset(service).error().code, Code::kNotFound);
+  }
+}
+
+TEST_F(OutcomesTest, ARestartLosesNothing) {
+  std::vector<Result<OutcomeReport>> many;
+  for (uint64_t id = 0; id < 2500; ++id) many.push_back(report("conversion", id % 2 == 0 ? "1" : "2", id, id % 3 == 0 ? 1 : 0));
+  EXPECT_EQ(add(many).accepted, 2500U);
+  const std::string before = outcomes_->summary("digits")->metrics[0].text;
+  open();
+  EXPECT_EQ(reports(), 2500U);
+  EXPECT_EQ(outcomes_->summary("digits")->metrics[0].text, before);
+  EXPECT_EQ(add(many).duplicates, 2500U) << "also those that were reported before";
+  EXPECT_EQ(add({report("conversion", "1", 9999, 1)}).accepted, 1U);
+  open();
+  EXPECT_EQ(reports(), 2501U);
+}
+
+TEST_F(OutcomesTest, ReportsAreWrittenWithoutBeingAsked) {
+  add({report("conversion", "1", 1, 1)});
+  EXPECT_TRUE(test::eventually([&] { return store_->note("outcomes/digits/conversion").value().has_value(); }));
+}
+
+TEST_F(OutcomesTest, AResetIsForGood) {
+  std::vector<Result<OutcomeReport>> many;
+  for (uint64_t id = 0; id < 1500; ++id) many.push_back(report("conversion", "1", id, 1));
+  add(many);
+  open();
+  ASSERT_TRUE(outcomes_->reset("digits").has_value());
+  EXPECT_EQ(reports(), 0U);
+  open();
+  EXPECT_EQ(reports(), 0U);
+  EXPECT_EQ(add(many).accepted, 1500U);
+  open();
+  EXPECT_EQ(add(many).duplicates, 1500U);
+}
+
+TEST_F(OutcomesTest, AnotherRangeBeginsAnewAndADamagedNoteDoes) {
+  add({report("conversion", "1", 1, 1), report("basket", "1", 1, 50)});
+  services_[0].outcomes[1].most = 200;
+  open();
+  EXPECT_EQ(reports(0), 1U);
+  EXPECT_EQ(reports(1), 0U);
+  outcomes_.reset();
+  ASSERT_TRUE(store_->set_note("outcomes/digits/conversion", "{]").has_value());
+  open();
+  EXPECT_EQ(reports(0), 0U);
+  EXPECT_EQ(add({report("conversion", "1", 1, 1)}).accepted, 1U);
+}
+
+}  // namespace
+}  // namespace serin::router
