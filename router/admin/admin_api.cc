@@ -15,6 +15,7 @@
 #include "router/admin/browser_guard.h"
 #include "router/admin/gates.h"
 #include "router/admin/openapi.h"
+#include "router/admin/outcome_reports.h"
 #include "router/admin/permissions.h"
 #include "router/dashboard/dashboard.h"
 #include "router/view/status_json.h"
@@ -27,9 +28,10 @@ namespace {
 using net::Request;
 using net::Response;
 
-constexpr std::string_view kRollouts = "/v1/rollouts", kVerdicts = "/v1/verdicts/", kHealth = "/health/", kOpenApi = "/v1/openapi.json",
-                           kSchema = "/v1/rollout.schema.json";
-constexpr std::string_view kGates = "/gates/", kHistory = "/history", kTimeline = "/timeline", kEvents = "/events", kVerdict = "/verdict";
+constexpr std::string_view kRollouts = "/v1/rollouts", kServices = "/v1/services", kVerdicts = "/v1/verdicts/", kHealth = "/health/",
+                           kOpenApi = "/v1/openapi.json", kSchema = "/v1/rollout.schema.json";
+constexpr std::string_view kGates = "/gates/", kHistory = "/history", kTimeline = "/timeline", kEvents = "/events", kVerdict = "/verdict",
+                           kOutcomes = "/outcomes";
 struct Verb {
   std::string_view name;
   Role needs;
@@ -45,6 +47,11 @@ constexpr std::array<Verb, 7> kVerbs = {{{"pause", Role::kOperator},
 bool is_read(const Request& request) { return request.method == "GET" || request.method == "HEAD"; }
 /// Asks, although it is a POST.
 bool is_gate(const Request& request) { return request.path.starts_with(kRollouts) && request.path.find(kGates) != std::string::npos; }
+
+/// Says nothing that changes traffic, and comes a thousand times.
+bool is_report(const Request& request) {
+  return request.method == "POST" && request.path.starts_with(kServices) && request.path.ends_with(kOutcomes);
+}
 
 /// Flagger sends no headers of its user's: its token stands in the metadata of the webhook.
 std::string token_in_body(const Request& request) {
@@ -65,9 +72,11 @@ std::string permissions_json(const Caller& caller) {
 
 }  // namespace
 
-AdminApi::AdminApi(const RouterConfig& config, Controller& controller, Access& access, const AuditStream& audit, metrics::Registry& metrics)
+AdminApi::AdminApi(const RouterConfig& config, Controller& controller, Outcomes& outcomes, Access& access, const AuditStream& audit,
+                   metrics::Registry& metrics)
     : config_(config),
       controller_(controller),
+      outcomes_(outcomes),
       access_(access),
       audit_(audit),
       metrics_(metrics),
@@ -82,7 +91,8 @@ Response AdminApi::answer(const Request& request) {
   if (is_read(request) && request.path == kSchema) return document_response("application/schema+json", rollout::spec_schema());
   Admission admission = access_.admit(request, token_in_body(request));
   Response response = admission.refusal ? *std::move(admission.refusal) : route(request, admission.caller);
-  if (!is_read(request) && !is_gate(request) && response.status / 100 == 4) tell_refusal(request, admission.caller, response);
+  if (!is_read(request) && !is_gate(request) && !is_report(request) && response.status / 100 == 4)
+    tell_refusal(request, admission.caller, response);
   return response;
 }
 
@@ -130,10 +140,13 @@ Response AdminApi::route(const Request& request, const Caller& caller) {
     const auto verdict = controller_.explain(path.substr(kVerdicts.size()));
     return verdict ? json_response(200, *verdict) : error_response(verdict.error());
   }
+  if (path.starts_with(kServices) && path[kServices.size()] == '/' && path.ends_with(kOutcomes) &&
+      path.size() > kServices.size() + kOutcomes.size() + 1)
+    return outcomes(path.substr(kServices.size() + 1, path.size() - kServices.size() - kOutcomes.size() - 1), request, caller);
   if (path == kOpenApi || path == kSchema) return method_not_allowed("GET, HEAD");
-  if (path != "/v1/services" && path != "/v1/events" && path != "/v1/me" && path != "/metrics") return not_found(path);
+  if (path != kServices && path != "/v1/events" && path != "/v1/me" && path != "/metrics") return not_found(path);
   if (!is_read(request)) return method_not_allowed("GET, HEAD");
-  if (path == "/v1/services") return list_services();
+  if (path == kServices) return list_services();
   if (path == "/v1/events") return events(std::nullopt, request);
   if (path == "/v1/me") return json_response(200, permissions_json(caller));
   Response page;
@@ -170,6 +183,17 @@ Response AdminApi::gate(const std::string& service, const std::string& type, con
 Response AdminApi::timeline(const std::string& service) const {
   const auto timeline = controller_.timeline(service);
   return timeline ? json_response(200, timeline_json(service, *timeline)) : error_response(timeline.error());
+}
+
+/// The sums are those of the router that leads: it takes reports as it takes commands.
+Response AdminApi::outcomes(const std::string& service, const Request& request, const Caller& caller) {
+  const bool reports = request.method == "POST", resets = request.method == "DELETE";
+  if (!reports && !resets && !is_read(request)) return method_not_allowed("DELETE, GET, HEAD, POST");
+  if (reports || resets)
+    if (auto refusal = access_.require(Role::kOperator, caller, reports ? "report outcomes" : "reset outcomes")) return *std::move(refusal);
+  if (auto elsewhere = at_leader(request)) return *std::move(elsewhere);
+  if (reports) return take_reports(outcomes_, service, request);
+  return resets ? reset_outcomes(outcomes_, service, actor_of(request, caller)) : show_outcomes(outcomes_, service);
 }
 
 Response AdminApi::events(std::optional<std::string_view> service, const Request& request) {

@@ -1,7 +1,7 @@
 // admin_api.h: The router's REST API, on its own port (router/admin/REFERENCE.md has the table).
 //
 //   SERIN_TRY(const auto access, Access::open(config.admin, registry));
-//   AdminApi api(config, controller, *access, audit, registry);
+//   AdminApi api(config, controller, outcomes, *access, audit, registry);
 //   net::Server::start(admin_loops, {...}, [&](net::Request r, net::Responder to) { to.send(api.answer(r)); });
 //
 // A change is on disk when its answer is sent: give the API its own io thread, never one of the data path.
@@ -16,6 +16,7 @@
 #include "router/config/config.h"
 #include "router/control/controller.h"
 #include "router/notify/audit_stream.h"
+#include "router/outcomes/outcomes.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/http.h"
 
@@ -24,7 +25,8 @@ namespace serin::router {
 /// Thread-safe except for events, which belong to one io thread: requests for them are answered there.
 class AdminApi {
  public:
-  AdminApi(const RouterConfig& config, Controller& controller, Access& access, const AuditStream& audit, metrics::Registry& metrics);
+  AdminApi(const RouterConfig& config, Controller& controller, Outcomes& outcomes, Access& access, const AuditStream& audit,
+           metrics::Registry& metrics);
 
   /// A refused change goes to `audit`; an accepted one gets there through the controller.
   net::Response answer(const net::Request& request);
@@ -45,6 +47,7 @@ class AdminApi {
   net::Response standing(const std::string& service) const;
   net::Response gate(const std::string& service, const std::string& type, const net::Request& request) const;
   net::Response timeline(const std::string& service) const;
+  net::Response outcomes(const std::string& service, const net::Request& request, const Caller& caller);
   net::Response events(std::optional<std::string_view> service, const net::Request& request);
   net::Response history(const std::string& service, const net::Request& request) const;
   Result<ServiceStatus> run_command(const std::string& service, const std::string& verb, const net::Request& request, const Caller& caller);
@@ -52,6 +55,7 @@ class AdminApi {
 
   const RouterConfig& config_;
   Controller& controller_;
+  Outcomes& outcomes_;
   Access& access_;
   const AuditStream& audit_;
   metrics::Registry& metrics_;

@@ -42,6 +42,7 @@ Result<std::unique_ptr<Generation>> Generation::start(const RouterConfig& config
   const Status opened = generation->open(std::move(inherited), learned);
   if (opened) return generation;
   if (learned != nullptr && generation->steering_) {
+    generation->outcomes_.reset();
     generation->steering_->retire();
     *learned = generation->steering_->controller().take_learned();
   }
@@ -55,8 +56,9 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
   certificates_ = std::make_unique<net::TlsWatch>(tls_contexts(config_), registry_);
   SERIN_TRY(steering_, Steering::open(config_, registry_, &audit_, learned));
   Controller& controller = steering_->controller();
+  outcomes_ = std::make_unique<Outcomes>(config_.services, controller.store(), registry_);
   proxy_ = std::make_unique<Proxy>(config_, controller, loops_.data, loops_.recorders, registry_);
-  admin_ = std::make_unique<AdminApi>(config_, controller, *access_, audit_, registry_);
+  admin_ = std::make_unique<AdminApi>(config_, controller, *outcomes_, *access_, audit_, registry_);
   if (inherited.data.open()) {
     const auto until = std::chrono::steady_clock::now() + kSettle;
     while (!proxy_->is_settled() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -96,6 +98,7 @@ LearnedServices Generation::hand_over_store() {
   admin_socket_ = Descriptor::duplicate(admin_server_->listening());
   drain_admin(kAdminDrain);
   admin_server_.reset();
+  outcomes_->stop();
   steering_->controller().stop_learning();
   for (size_t i = 0; i < loops_.data.size(); ++i) loops_.data.post_and_wait(i, [] {});  // who was learning has done so
   steering_->retire();

@@ -22,6 +22,7 @@
 #include "router/app/handover.h"
 #include "router/app/steering.h"
 #include "router/notify/audit_stream.h"
+#include "router/outcomes/outcomes.h"
 #include "router/proxy/proxy.h"
 #include "router/recording/recorder.h"
 #include "runtime/base/metrics.h"
@@ -75,6 +76,7 @@ class Generation {
   std::unique_ptr<net::TlsWatch> certificates_;
   AuditStream audit_{STDOUT_FILENO};
   std::unique_ptr<Steering> steering_;
+  std::unique_ptr<Outcomes> outcomes_;
   std::unique_ptr<Proxy> proxy_;
   std::unique_ptr<AdminApi> admin_;
   std::unique_ptr<net::Server> data_server_, admin_server_;

@@ -312,3 +312,57 @@ export interface Caller {
   role: "viewer" | "operator" | "admin"; // Each role includes the permissions of the one before it.
   may: string[]; // Commands, and start.
 }
+
+/** Outcomes of one service. */
+export interface Outcomes {
+  service: string; // Its name.
+  metrics: MetricOutcomes[]; // In the order of router.yaml.
+}
+
+/** How the versions stand by one metric. */
+export interface MetricOutcomes {
+  name: string; // Of router.yaml.
+  better: "higher" | "lower"; // Which mean is better.
+  least: number; // The least value of its range.
+  most: number; // The largest value of its range.
+  confidence: number; // Of all intervals together.
+  margin: number | null; // Smaller differences do not matter; null: all matter.
+  reports: number; // Outcomes that were counted.
+  versions: VersionOutcomes[]; // In the order in which they came.
+  comparisons: OutcomeComparison[]; // One for each two versions, one of which has an outcome.
+  verdict: "no_reports" | "undecided" | "winner" | "no_difference" | "unbalanced"; // What the outcomes show.
+  winner: string | null; // The only version that no other one is shown to be better than; null: undecided.
+  leading: string | null; // The best version at present, shown or not; null: nothing to compare.
+  text: string; // A sentence for users.
+}
+
+/** The outcomes of one version. */
+export interface VersionOutcomes {
+  version: string; // Its name.
+  reports: number; // Outcomes that were counted.
+  mean: number | null; // Their mean; null: none. Where shares have changed, the comparison is fair and this is not.
+}
+
+/** Two versions that requests were drawn between. */
+export interface OutcomeComparison {
+  version: string; // The one.
+  than: string; // The other.
+  reports: number; // Outcomes of both that were drawn while both had traffic.
+  difference: number; // The mean of `version` minus that of `than`.
+  low: number; // The lower end of its interval, which is valid at all times.
+  high: number; // The upper end.
+  balanced: boolean; // False: reports are shown to be missing more often for one of the two, and the difference means nothing.
+}
+
+/** What became of each report. */
+export interface OutcomeReceipt {
+  accepted: number; // Counted.
+  duplicates: number; // Of draws that had a report before.
+  refused: RefusedOutcome[]; // The others. To send them again is of no use.
+}
+
+/** A report that was not counted. */
+export interface RefusedOutcome {
+  index: number; // Its place in the list, from 0.
+  error: string; // A sentence for users.
+}

@@ -41,7 +41,7 @@ def router(tmp_path_factory):
     tokens.chmod(0o600)
     with Backend("1") as stable, Backend("2") as canary:
         admin = {"listen": "127.0.0.1:0", "tokens": str(tokens), "rate": 0}
-        router = Router(folder, "route", "--drain-seconds", 0, "--config", write_config(folder, service(stable, canary), admin=admin))
+        router = Router(folder, "route", "--drain-seconds", 0, "--config", write_config(folder, service(stable, canary, outcomes=[{"name": "conversion"}]), admin=admin))
         yield router
         assert router.end() == 0, router.log
 

@@ -42,7 +42,8 @@ class AdminApiTest : public ::testing::Test {
   std::unique_ptr<Controller> controller_ = open_controller(config_, metrics_);
   std::unique_ptr<Access> access_ = *Access::open(config_.admin, metrics_);
   AuditStream audit_{-1};
-  AdminApi api_{config_, *controller_, *access_, audit_, metrics_};
+  Outcomes outcomes_{config_.services, controller_->store(), metrics_};
+  AdminApi api_{config_, *controller_, outcomes_, *access_, audit_, metrics_};
 };
 
 TEST_F(AdminApiTest, StartAnswersTheStatusWithItsEpochAsETag) {
@@ -321,6 +322,66 @@ TEST_F(AdminApiTest, OverHttp) {
   EXPECT_EQ(field(send("POST", "/v1/rollouts/digits:pause", "{}"), {"rollout", "phase"}), "Paused");
   EXPECT_EQ(send("POST", "/v1/rollouts", std::string(5000, ' ')).status, 413);
   EXPECT_EQ(send("GET", "/v1/rollouts/digits", "").status, 200);
+}
+
+class OutcomesApiTest : public AdminApiTest {
+ protected:
+  static RouterConfig with_outcomes(RouterConfig config) {
+    config.services[0].outcomes = {{.name = "conversion"}};
+    return config;
+  }
+  net::Response post(const std::string& body) {
+    return api_.answer({.method = "POST", .target = kPath, .path = kPath, .body = body, .peer = "127.0.0.1:4711"});
+  }
+  static std::string report(int id, const std::string& value, const std::string& version = "2") {
+    return fmt::format(R"({{"metric": "conversion", "assigned": "{};1=500000,2=500000;{:016x}", "value": {}}})", version, id, value);
+  }
+
+  inline static const std::string kPath = "/v1/services/digits/outcomes";
+  RouterConfig counting_ = with_outcomes(config_);
+  Outcomes outcomes_{counting_.services, controller_->store(), metrics_};
+  AdminApi api_{counting_, *controller_, outcomes_, *access_, audit_, metrics_};
+};
+
+TEST_F(OutcomesApiTest, ReportsAreCountedAndShown) {
+  EXPECT_EQ(post(report(1, "1")).body, "{\"accepted\":1,\"duplicates\":0,\"refused\":[]}\n");
+  const auto mixed = post("[" + report(1, "1") + "," + report(2, "0", "1") + "," + report(3, "2") + ", {\"metric\": \"conversion\"}]");
+  EXPECT_EQ(mixed.status, 200);
+  EXPECT_EQ(field(mixed, {"accepted"}) + field(mixed, {"duplicates"}), "11");
+  const auto refused = json(mixed).at("refused")->items();
+  ASSERT_EQ(refused.size(), 2U);
+  EXPECT_EQ(*refused[0].text("index", ""), "2");
+  EXPECT_THAT(*refused[0].text("error", ""), HasSubstr("must be from 0 to 1"));
+  EXPECT_THAT(*refused[1].text("error", ""), HasSubstr("assigned"));
+  const auto shown = api_.answer({.method = "GET", .target = kPath, .path = kPath, .peer = "127.0.0.1:4711"});
+  ASSERT_EQ(shown.status, 200);
+  const auto metric = json(shown).at("metrics")->items().at(0);
+  EXPECT_EQ(*metric.text("reports", "") + *metric.text("verdict", "") + *metric.text("leading", ""), "2undecided2");
+}
+
+TEST_F(OutcomesApiTest, AResetBeginsAnew) {
+  post(report(1, "1"));
+  const auto reset = api_.answer({.method = "DELETE", .target = kPath, .path = kPath, .peer = "127.0.0.1:4711"});
+  EXPECT_EQ(reset.status, 200);
+  EXPECT_EQ(*json(reset).at("metrics")->items().at(0).text("verdict", ""), "no_reports");
+  EXPECT_EQ(post(report(1, "1")).status, 200);
+}
+
+TEST_F(OutcomesApiTest, WhatMakesNoSenseIsRefused) {
+  for (const std::string& body : {std::string(), std::string("[]"), std::string("7"), std::string("{"), report(1, "true"), report(1, "1.5"),
+                                  report(1, "1", "3"), std::string(R"({"metric": "conversion", "assigned": "x", "value": 1, "at": 2})")}) {
+    const auto answer = post(body);
+    EXPECT_EQ(answer.status, 400) << body;
+    EXPECT_THAT(answer.body, HasSubstr("{\"error\":")) << body;
+  }
+  std::string many = "[" + report(0, "1");
+  for (int i = 1; i <= 1000; ++i) many += "," + report(i, "1");
+  EXPECT_EQ(post(many + "]").status, 400);
+  EXPECT_THAT(post(many + "]").body, HasSubstr("1 to 1000 reports"));
+  EXPECT_EQ(call("GET", "/v1/services/digits/outcomes").status, 404) << "a service without outcomes";
+  EXPECT_EQ(call("PUT", "/v1/services/digits/outcomes").status, 405);
+  EXPECT_EQ(call("GET", "/v1/services//outcomes").status, 404);
+  EXPECT_EQ(call("GET", "/v1/services/outcomes").status, 404);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "router/admin/gates.h"
 #include "router/admin/openapi.h"
 #include "router/admin/permissions.h"
+#include "router/outcomes/outcomes.h"
 #include "router/store/verdict_json.h"
 #include "router/view/history.h"
 #include "router/view/service_list.h"
@@ -29,7 +30,7 @@ const std::string kOpenApi = kRoot + "router/admin/openapi.json", kTypes = kRoot
 
 std::vector<schema::Component> all_components() {
   return schema::components(view::kStatusList, view::kServiceList, view::kTimeline, view::kHistory, store::kVerdict, kStanding,
-                            kPermissions);
+                            kPermissions, kOutcomesSummary, kOutcomeReceipt);
 }
 
 std::string contents(const std::string& path) {

@@ -97,7 +97,8 @@ class EventFeedTest : public ::testing::Test {
     letters.name = "letters";
     config_.services.push_back(letters);
     controller_ = open_controller(config_, metrics_);
-    api_ = std::make_unique<AdminApi>(config_, *controller_, *access_, audit_, metrics_);
+    outcomes_ = std::make_unique<Outcomes>(config_.services, controller_->store(), metrics_);
+    api_ = std::make_unique<AdminApi>(config_, *controller_, *outcomes_, *access_, audit_, metrics_);
     server_ = *net::Server::start(loops_, {}, [this](const net::Request& request, net::Responder to) { to.send(api_->answer(request)); });
   }
   ~EventFeedTest() override { close(); }
@@ -119,6 +120,7 @@ class EventFeedTest : public ::testing::Test {
   AuditStream audit_{-1};
   std::unique_ptr<Access> access_ = *Access::open(config_.admin, metrics_);
   net::Loops loops_{1};
+  std::unique_ptr<Outcomes> outcomes_;
   std::unique_ptr<AdminApi> api_;
   std::unique_ptr<net::Server> server_;
 };
