@@ -281,5 +281,59 @@ TEST(SeveralRollouts, NothingBreaksARule) {
   EXPECT_EQ(false_rollbacks, 0U) << "a canary went out for answers that were not its own";
 }
 
+// ---- several routers: the one that led died between writing the first track and another one ----
+
+/// A follower with these records, which leads from now on.
+struct NewLeader {
+  explicit NewLeader(const std::vector<store::ServiceRecord>& records) {
+    config.replicas = ReplicasConfig{.max = 3};
+    services = open_services(config, store, folder.page, metrics, now).value();
+    for (const store::ServiceRecord& record : records)
+      EXPECT_TRUE(services->find(record.service)->adopt(record, /*agreed=*/true, now)) << record.service;
+    (void)services->tracks[0]->keep_together(now);
+    for (const auto& control : services->all) control->lead(true, now);
+    (void)services->tracks[0]->keep_together(now);
+  }
+  ServiceStatus status(std::string_view name) const { return services->find(name)->status(now); }
+
+  Folder folder;
+  RouterConfig config = several();
+  MemoryStore store;
+  metrics::Registry metrics;
+  rollout::Time now{};
+  std::unique_ptr<Services> services;
+};
+
+store::ServiceRecord track_at(const std::string& name, const std::string& stable, const std::string& canary, Phase phase) {
+  const auto document = config::Node::parse(fmt::format("service: {}\ncanary: {{version: {}}}\n", name, canary), "spec");
+  store::RolloutRecord rollout{.spec = rollout::print_spec(rollout::parse_spec(*document).value())};
+  rollout.report.state = {.id = name + "-7", .service = name, .stable = "1", .canary = canary, .epoch = 7, .phase = phase};
+  rollout.report.state.weight_ppm = phase == Phase::kRolledBack ? 0 : rollout::kAll;
+  return {.service = name, .stable = stable, .epoch = 8, .rollout = rollout};
+}
+
+TEST(SeveralRollouts, ANewLeaderKeepsTheStableOfTheFirstTrack) {
+  log::configure({.level = log::Level::kOff});
+  // Version 3 was promoted on the second track, and after it version 2 on the first, which the second was not told.
+  const NewLeader leader({track_at("digits", "2", "2", Phase::kSucceeded), track_at("digits~2", "3", "3", Phase::kSucceeded)});
+  EXPECT_EQ(leader.status("digits").stable, "2") << "an old promotion does not return";
+  EXPECT_EQ(leader.status("digits~2").stable, "2");
+}
+
+TEST(SeveralRollouts, ANewLeaderCompletesAPromotion) {
+  log::configure({.level = log::Level::kOff});
+  const NewLeader leader({track_at("digits", "3", "2", Phase::kRolledBack), track_at("digits~2", "1", "3", Phase::kBaking)});
+  EXPECT_EQ(leader.status("digits").stable, "3");
+  EXPECT_EQ(leader.status("digits~2").stable, "3");
+  EXPECT_EQ(leader.status("digits~2").rollout->state.phase, Phase::kSucceeded);
+}
+
+TEST(SeveralRollouts, ANewLeaderEndsARolloutAgainstAnEarlierStable) {
+  log::configure({.level = log::Level::kOff});
+  const NewLeader leader({track_at("digits", "2", "2", Phase::kSucceeded), track_at("digits~2", "1", "3", Phase::kProgressing)});
+  EXPECT_EQ(leader.status("digits~2").rollout->state.cause, "superseded");
+  EXPECT_EQ(leader.status("digits~2").stable, "2");
+}
+
 }  // namespace
 }  // namespace serin::router
