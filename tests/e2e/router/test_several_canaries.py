@@ -173,6 +173,40 @@ def test_a_crash_keeps_every_rollout_and_a_promotion_all_of_it(trio):
     assert router.rollout("digits~2")["phase"] == "Succeeded"
 
 
+def test_a_reload_ends_no_rollout(trio, tmp_path):
+    begin, backends = trio
+    router = begin()
+    begin_two(router)
+    before = router.rollout("digits~2")["answers"]["stable"]
+    for refused in ({"rollouts": 1}, {"split": {"weights": {"1": 100}}}):
+        write_config(tmp_path, service(*backends, **refused))
+        assert not reload(router)
+    ask(router.url, 50)
+    assert router.rollout("digits~2")["answers"]["stable"] > before
+    write_config(tmp_path, service(*backends, rollouts=2))
+    assert reload(router)
+    assert router.rollout()["weight"] == 10 and router.rollout("digits~2")["weight"] == 20
+    seen = shares(router, 1000)
+    assert seen["2"] > 0.05 and seen["3"] > 0.1
+    router.command("abort", name="digits~2")
+    again = router.command("retry", name="digits~2")
+    assert again.status == 200 and again.json["service"] == "digits~2" and again.json["rollout"]["canary"] == "3"
+
+
+def test_a_track_that_is_gone_at_a_start_is_over(trio, route):
+    begin, backends = trio
+    router = begin()
+    begin_two(router)
+    router.kill()
+    router = route(service(*backends))
+    assert router.rollout()["weight"] == 10 and "3" not in shares(router, 200)
+    router.kill()
+    router = begin()
+    ended = router.rollout("digits~2")
+    assert (ended["phase"], ended["cause"]) == ("RolledBack", "configuration")
+    assert router.history("digits~2")[-1]["event"] == "rolled_back"
+
+
 def test_copies_and_replays_find_each_wrong_canary(trio):
     begin, (_, second, _, _) = trio
     router = begin()
