@@ -12,8 +12,6 @@ namespace {
 
 using ref::Element;
 
-constexpr int kThreads = 256;
-
 /// [batch, heads, rows, width] of the present, of which the first `past` rows are the past's.
 struct Present {
   int64_t elements, past;
@@ -49,7 +47,8 @@ Fault run(const AttentionOp& op, const Stream& stream, Inputs in, Outputs out) {
     if (output >= out.size() || !out[output].data) return kOk;
     Present present(sizes.batch, op.kv_heads, sizes.past, sizes.total, width);
     present.from_past = past_at, present.from_now = now_at, present.to = to;
-    return launch(stream, {blocks_for(present.elements, kThreads), kThreads}, append_rows<T>, present, past, now, out[output].as<T>());
+    return launch(stream, {blocks_for(present.elements, kBlockThreads), kBlockThreads}, append_rows<T>, present, past, now,
+                  out[output].as<T>());
   };
   if (Fault fault = append(Operands::kPresentKey, op.head, call.past_k, call.k, sizes.past_k, sizes.k, sizes.present_k)) return fault;
   return append(Operands::kPresentValue, op.v_head, call.past_v, call.v, sizes.past_v, sizes.v, sizes.present_v);

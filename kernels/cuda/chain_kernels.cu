@@ -15,8 +15,6 @@ namespace serin::kernels::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
-
 static_assert(kChainInputs == Pointwise::kMaxInputs && kChainSteps == Pointwise::kMaxSteps);
 
 ChainStep translate(const Pointwise::Step& step) {
@@ -163,7 +161,7 @@ std::unique_ptr<Kernel> make_chain(const ChainPlan& plan, ChainLaunch launch_cha
       operands.inputs[k] = in[k].data;
       groups = groups && is_aligned<uint16_t, kChainGroup>(in[k].as<const uint16_t>());
     }
-    const Grid grid{blocks_for(plan.space.elements, groups ? kThreads * kChainGroup : kThreads), kThreads};
+    const Grid grid{blocks_for(plan.space.elements, groups ? kBlockThreads * kChainGroup : kBlockThreads), kBlockThreads};
     return launch_chain(stream, grid, groups, operands, plan.space);
   });
 }
@@ -172,7 +170,7 @@ std::string chain_text(const Chain& chain) {
   std::string text = "#include \"kernels/cuda/chain.h\"\n\nusing namespace serin::kernels;\nusing namespace serin::kernels::cuda;\n\n";
   text += "struct Program {\n  static constexpr Chain kChain = " + initialiser_of(chain) + ";\n};\n\n";
   for (const auto& [name, count] : {std::pair(kChainGroups, kChainGroup), std::pair(kChainSingles, 1)}) {
-    text += "extern \"C\" __global__ __launch_bounds__(" + std::to_string(kThreads) + ") void " + name +
+    text += "extern \"C\" __global__ __launch_bounds__(" + std::to_string(kBlockThreads) + ") void " + name +
             "(ChainOperands operands, ChainSpace space) {\n";
     text += "  run_compiled<Program, " + std::to_string(count) + ">(operands, space);\n}\n";
   }

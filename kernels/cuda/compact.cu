@@ -17,7 +17,6 @@ namespace {
 using ref::AxisView;
 using ref::Element;
 
-constexpr int kWarps = 8, kThreads = 32 * kWarps;
 constexpr int64_t kMostParts = 1024;
 
 /// A block takes a part of `each` elements, a multiple of its threads.
@@ -25,11 +24,11 @@ struct Parts {
   int64_t elements = 0, each = 0;
   unsigned count = 0;
 
-  explicit Parts(int64_t n) : elements(n), each(std::max<int64_t>(ceil_div(n, kMostParts * kThreads), kLeast) * kThreads) {
+  explicit Parts(int64_t n) : elements(n), each(std::max<int64_t>(ceil_div(n, kMostParts * kBlockThreads), kLeast) * kBlockThreads) {
     count = blocks_for(n, each);
   }
   /// Of n elements or of fewer: 1,048,576 are cut into 1,024 parts, one more into 820, since each part grows by a whole round of its threads.
-  static int64_t most(int64_t n) { return std::min(ceil_div(n, kLeast * kThreads), kMostParts); }
+  static int64_t most(int64_t n) { return std::min(ceil_div(n, kLeast * kBlockThreads), kMostParts); }
 
  private:
   static constexpr int64_t kLeast = 4;
@@ -37,7 +36,7 @@ struct Parts {
 
 struct Shared {
   uint32_t of_warp[32];
-  Counted counted[kWarps];
+  Counted counted[kBlockWarps];
 };
 
 /// `keeps(i)`: whether element i is kept.
@@ -45,8 +44,8 @@ template <class F>
 __global__ void count_kept(Parts parts, F keeps, uint32_t* counts) {
   const int64_t first = blockIdx.x * parts.each;
   uint32_t own = 0;
-  for (int64_t i = first + threadIdx.x; i < first + parts.each && i < parts.elements; i += kThreads) own += keeps(i) ? 1 : 0;
-  own = combine_block<kWarps>(own, Plus(), shared_memory<Shared>()->of_warp);
+  for (int64_t i = first + threadIdx.x; i < first + parts.each && i < parts.elements; i += kBlockThreads) own += keeps(i) ? 1 : 0;
+  own = combine_block<kBlockWarps>(own, Plus(), shared_memory<Shared>()->of_warp);
   if (threadIdx.x == 0) counts[blockIdx.x] = own;
 }
 
@@ -54,11 +53,11 @@ __global__ void count_kept(Parts parts, F keeps, uint32_t* counts) {
 template <class F, class W>
 __global__ void write_kept(Parts parts, F keeps, W write, const uint32_t* counts, int64_t* size) {
   auto& shared = *shared_memory<Shared>();
-  const Counted counted = count_around<kWarps>(counts, gridDim.x, blockIdx.x, shared.counted);
+  const Counted counted = count_around<kBlockWarps>(counts, gridDim.x, blockIdx.x, shared.counted);
   if (blockIdx.x == 0 && threadIdx.x == 0) *size = counted.total;
   const int64_t first = blockIdx.x * parts.each;
   int64_t before = counted.before;
-  for (int64_t start = first; start < first + parts.each && start < parts.elements; start += kThreads) {
+  for (int64_t start = first; start < first + parts.each && start < parts.elements; start += kBlockThreads) {
     const int64_t i = start + threadIdx.x;
     const bool kept = i < parts.elements && keeps(i);
     uint32_t total;
@@ -72,7 +71,7 @@ template <class F, class W>
 Fault compact(const Stream& stream, int64_t elements, F keeps, W write, int64_t* size) {
   const Parts parts(elements);
   auto* const counts = reinterpret_cast<uint32_t*>(stream.scratch);
-  const Grid grid{parts.count, kThreads, sizeof(Shared)};
+  const Grid grid{parts.count, kBlockThreads, sizeof(Shared)};
   if (Fault fault = launch(stream, grid, count_kept<F>, parts, keeps, counts)) return fault;
   return launch(stream, grid, write_kept<F, W>, parts, keeps, write, counts, size);
 }
@@ -176,14 +175,14 @@ Prepared prepare_compress(const OpDesc& desc, PrepareContext&, std::string& why)
       auto* const ranks = reinterpret_cast<uint32_t*>(stream.scratch + counts);
       const int64_t slots = std::max(view.size, choices);
       const IsChosen chosen{in[1].as<const bool>(), view.size, IndexFaults(stream), static_cast<int>(axis)};
-      Fault fault = launch(stream, {blocks_for(slots, kThreads), kThreads}, leave_out_all, ranks, slots);
+      Fault fault = launch(stream, {blocks_for(slots, kBlockThreads), kBlockThreads}, leave_out_all, ranks, slots);
       if (!fault) fault = compact(stream, choices, chosen, Ranks{ranks}, size_of_result(out));
       if (fault) return fault;
       return in_pieces<T>({view.inner}, {in[0].data, out[0].data}, [&]<class U>(Element<U>, int64_t of_piece) {
         AxisView pieces = view;
         pieces.inner /= of_piece;
         const int64_t elements = view.outer * view.size * pieces.inner;
-        return launch(stream, {blocks_for(elements, kThreads), kThreads}, move_chosen<U>, pieces, Division(view.size, elements),
+        return launch(stream, {blocks_for(elements, kBlockThreads), kBlockThreads}, move_chosen<U>, pieces, Division(view.size, elements),
                       Division(pieces.inner, elements), elements, in[0].as<const U>(), ranks, size_of_result(out), out[0].as<U>());
       });
     };

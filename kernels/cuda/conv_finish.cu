@@ -17,8 +17,6 @@ namespace {
 
 using ref::Element;
 
-constexpr int kThreads = 256;
-
 struct Finishing {
   int64_t elements = 0;
   Division pixels, channels;  ///< element i has bias i / pixels % channels
@@ -55,8 +53,8 @@ template <bool kChannelsLast, class T>
 Fault run(const Finishing& g, bool packs, const Stream& stream, const T* bias, const T* residual, T* y) {
   constexpr int kPack = 16 / static_cast<int>(sizeof(T));
   const auto start = [&]<int kCount>(std::integral_constant<int, kCount>) {
-    return launch(stream, {blocks_for(g.elements, int64_t{kThreads} * kCount), kThreads}, finish_results<kCount, kChannelsLast, T>, g, bias,
-                  residual, y);
+    return launch(stream, {blocks_for(g.elements, int64_t{kBlockThreads} * kCount), kBlockThreads},
+                  finish_results<kCount, kChannelsLast, T>, g, bias, residual, y);
   };
   if (packs && is_aligned<T, kPack>(y) && is_aligned<T, kPack>(residual)) return start(std::integral_constant<int, kPack>{});
   return start(std::integral_constant<int, 1>{});

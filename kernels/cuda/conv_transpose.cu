@@ -14,8 +14,6 @@ namespace {
 
 using ref::Element;
 
-constexpr int kThreads = 256;
-
 struct Geometry {
   Windows windows;  ///< of x and y as for Conv, though here they lie in y, one for each pixel of x
   int64_t results = 0;
@@ -97,8 +95,8 @@ Prepared prepare_conv_transpose(const Products& products, const OpDesc& desc, Pr
           if (Fault fault = product->run(stream, {dtype, shapes.w, in[1].data}, {dtype, shapes.x, in[0].data}, columns,
                                          stream.scratch + column_bytes))
             return fault;
-          return launch(stream, {blocks_for(g.results, kThreads), kThreads}, add_cells<T>, g, columns.as<const T>(), operand_as<T>(in, 2),
-                        out[0].as<T>());
+          return launch(stream, {blocks_for(g.results, kBlockThreads), kBlockThreads}, add_cells<T>, g, columns.as<const T>(),
+                        operand_as<T>(in, 2), out[0].as<T>());
         },
         {.scratch_bytes = column_bytes + product->scratch_bytes()});
   });

@@ -14,7 +14,6 @@ namespace {
 using ref::AxisView;
 using ref::Element;
 
-constexpr int kWarps = 8, kThreads = 32 * kWarps;
 constexpr int64_t kManyLines = 4096;
 
 /// Sums wrap where they are integers.
@@ -26,13 +25,13 @@ __device__ S plus(S a, S b) {
 template <class T>
 __global__ void sum_along_block(const T* x, T* y, AxisView axis, CumSum op) {
   using S = sum_t<T>;
-  S* const warp_sums = shared_memory<S>();  // [kWarps]
+  S* const warp_sums = shared_memory<S>();  // [kBlockWarps]
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t lines = axis.outer * axis.inner;
   for (int64_t line = blockIdx.x; line < lines; line += gridDim.x) {
     const int64_t start = axis.at(line / axis.inner, 0, line % axis.inner);
     S before = 0;
-    for (int64_t first = 0; first < axis.size; first += kThreads) {
+    for (int64_t first = 0; first < axis.size; first += kBlockThreads) {
       const int64_t step = first + threadIdx.x, at = start + (op.reverse ? axis.size - 1 - step : step) * axis.inner;
       const S own = step < axis.size ? static_cast<S>(load(x[at])) : S(0);
       S sum = own;  // of the lanes up to this one
@@ -43,7 +42,7 @@ __global__ void sum_along_block(const T* x, T* y, AxisView axis, CumSum op) {
       if (lane == 31) warp_sums[warp] = sum;
       __syncthreads();
       S total = before, preceding = before;
-      for (int i = 0; i < kWarps; ++i) {
+      for (int i = 0; i < kBlockWarps; ++i) {
         if (i == warp) preceding = total;
         total = plus(total, warp_sums[i]);
       }
@@ -82,8 +81,9 @@ Prepared prepare_cum_sum(const OpDesc& desc, PrepareContext&, std::string& why) 
   return ref::for_numbers(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel([=](Stream& stream, Inputs in, Outputs out) -> Fault {
       if (by_thread)
-        return launch(stream, {blocks_for(lines, kThreads), kThreads}, sum_along_thread<T>, in[0].as<const T>(), out[0].as<T>(), axis, op);
-      return launch(stream, {blocks_for(lines, 1), kThreads, kWarps * sizeof(sum_t<T>)}, sum_along_block<T>, in[0].as<const T>(),
+        return launch(stream, {blocks_for(lines, kBlockThreads), kBlockThreads}, sum_along_thread<T>, in[0].as<const T>(), out[0].as<T>(),
+                      axis, op);
+      return launch(stream, {blocks_for(lines, 1), kBlockThreads, kBlockWarps * sizeof(sum_t<T>)}, sum_along_block<T>, in[0].as<const T>(),
                     out[0].as<T>(), axis, op);
     });
   });

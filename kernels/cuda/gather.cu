@@ -12,8 +12,6 @@ namespace {
 using ref::AxisView;
 using ref::Element;
 
-constexpr int kThreads = 256;
-
 /// The runs of `inner` elements along an axis that `indices` name.
 struct Runs {
   AxisView axis;
@@ -71,7 +69,7 @@ Prepared prepare_gather(const OpDesc& desc, PrepareContext&, std::string& why) {
                               pieces.inner /= of_piece;
                               const int64_t elements = view.outer * count * pieces.inner;
                               const Runs runs{pieces, elements, Division(pieces.inner, elements), Division(count, elements)};
-                              return launch(stream, {blocks_for(elements, kThreads), kThreads}, gather_runs<U, I>, runs,
+                              return launch(stream, {blocks_for(elements, kBlockThreads), kBlockThreads}, gather_runs<U, I>, runs,
                                             in[0].as<const U>(), in[1].as<const I>(), out[0].as<U>(), IndexFaults(stream),
                                             static_cast<int>(axis));
                             });
@@ -95,7 +93,7 @@ Prepared prepare_gather_elements(const OpDesc& desc, PrepareContext&, std::strin
     return for_indices(desc.inputs[1].dtype, why, [&]<class I>(Element<I>) -> Prepared {
       return make_indexed(x,
                           make_kernel([space, step, size = x[at], axis = static_cast<int>(axis)](Stream& stream, Inputs in, Outputs out) {
-                            return launch(stream, {blocks_for(space.elements, kThreads), kThreads}, gather_elements<T, I>, space,
+                            return launch(stream, {blocks_for(space.elements, kBlockThreads), kBlockThreads}, gather_elements<T, I>, space,
                                           in[0].as<const T>(), in[1].as<const I>(), out[0].as<T>(), size, step, IndexFaults(stream), axis);
                           }));
     });
@@ -122,7 +120,7 @@ Prepared prepare_gather_nd(const OpDesc& desc, PrepareContext&, std::string& why
                               call.slice = Division(slice / of_piece, call.elements), call.per_batch = Division(per_batch, call.elements);
                               call.tuples = IndexTuples(x, first, axes);
                               for (int64_t& stride : call.tuples.strides) stride /= of_piece;
-                              return launch(stream, {blocks_for(call.elements, kThreads), kThreads}, gather_slices<U, I>, call,
+                              return launch(stream, {blocks_for(call.elements, kBlockThreads), kBlockThreads}, gather_slices<U, I>, call,
                                             in[0].as<const U>(), in[1].as<const I>(), out[0].as<U>(), IndexFaults(stream));
                             });
                           }));

@@ -17,8 +17,6 @@ namespace {
 
 using ref::Element;
 
-constexpr int kWarps = 8, kThreads = 32 * kWarps;
-
 /// Of some elements: how many, their mean, the sum of squares around it.
 template <class C>
 struct Moments {
@@ -46,13 +44,13 @@ template <class T>
 __device__ Moments<compute_t<T>> moments_of(const T* x, int64_t count, compute_t<T>* shared) {
   using C = compute_t<T>;
   C sum = 0, squares = 0;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) sum += load(x[i]);
-  const C mean = combine_block<kWarps>(sum, Plus{}, shared) / static_cast<C>(count);
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) {
+  for (int64_t i = threadIdx.x; i < count; i += kBlockThreads) sum += load(x[i]);
+  const C mean = combine_block<kBlockWarps>(sum, Plus{}, shared) / static_cast<C>(count);
+  for (int64_t i = threadIdx.x; i < count; i += kBlockThreads) {
     const C distance = load(x[i]) - mean;
     squares += distance * distance;
   }
-  return {static_cast<C>(count), mean, combine_block<kWarps>(squares, Plus{}, shared)};
+  return {static_cast<C>(count), mean, combine_block<kBlockWarps>(squares, Plus{}, shared)};
 }
 
 __device__ inline int64_t part_length(const Groups& g) {
@@ -81,7 +79,7 @@ __global__ void normalise_groups(Groups g, const T* x, const T* scale, const T* 
   const C factor = C(1) / std::sqrt(moments.squares / static_cast<C>(g.length) + static_cast<C>(g.epsilon));
   const int64_t first_channel = group * g.channels_of_group % g.channels;
   x += group * g.length + begin, y += group * g.length + begin;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) {
+  for (int64_t i = threadIdx.x; i < count; i += kBlockThreads) {
     const int64_t parameter = (first_channel + g.spatial.quotient(begin + i)) * g.parameters / g.channels;
     y[i] = cast<T>((load(x[i]) - moments.mean) * factor * load(scale[parameter]) + load(bias[parameter]));
   }
@@ -114,7 +112,8 @@ Prepared prepare_group_norm(const OpDesc& desc, PrepareContext&, std::string& wh
     using M = Moments<compute_t<T>>;
     return make_kernel(
         [g](Stream& stream, Inputs in, Outputs out) -> Fault {
-          const Grid grid{dim3(static_cast<unsigned>(g.groups), static_cast<unsigned>(g.parts)), kThreads, kWarps * sizeof(compute_t<T>)};
+          const Grid grid{dim3(static_cast<unsigned>(g.groups), static_cast<unsigned>(g.parts)), kBlockThreads,
+                          kBlockWarps * sizeof(compute_t<T>)};
           auto* const moments = g.parts == 1 ? nullptr : reinterpret_cast<M*>(stream.scratch);
           if (moments) {
             if (Fault fault = launch(stream, grid, find_moments<T>, g, in[0].as<const T>(), moments)) return fault;

@@ -1,6 +1,6 @@
 // launch.h: Starts our own kernels.
 //
-//   return launch(stream, {blocks_for(n, kThreads * kItems), kThreads}, scale<float>, x, y, n);
+//   return launch(stream, {blocks_for(n, kBlockThreads * kItems), kBlockThreads}, scale<float>, x, y, n);
 //
 // The source of every kernel is compiled twice: by nvcc for devices, and by g++ with tests/gpu/emulator first in the include path. There
 // the threads of a block are fibers. So a kernel uses only the features of that <cuda_runtime.h>, and takes its shared memory from
@@ -52,6 +52,9 @@ bool allow_shared(void (*kernel)(P...), size_t bytes, size_t most, std::string& 
   const int limit = std::min(there, static_cast<int>(most));
   return !fails(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
 }
+
+/// Threads of a block, and their warps, for kernels that have no reason for another number.
+constexpr int kBlockThreads = 256, kBlockWarps = kBlockThreads / 32;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

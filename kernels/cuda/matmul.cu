@@ -13,7 +13,7 @@ namespace {
 
 using ref::Element;
 
-constexpr int kTile = 64, kDepth = 16, kPart = 4, kThreads = 256;
+constexpr int kTile = 64, kDepth = 16, kPart = 4;
 constexpr int kPitch = kTile + 1;  // so that a column of a tile lies in different banks
 
 /// a [m, k] and b [k, n] of each product; strides are in elements.
@@ -26,7 +26,7 @@ struct Matrices {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) multiply_tiles(Matrices p, const T* a, const T* b, T* y, Finish<T> finish) {
+__global__ void __launch_bounds__(kBlockThreads) multiply_tiles(Matrices p, const T* a, const T* b, T* y, Finish<T> finish) {
   using S = sum_t<T>;
   S* const tile_a = shared_memory<S>();        // [kDepth, kPitch]: transposed, rows of a side by side
   S* const tile_b = tile_a + kDepth * kPitch;  // [kDepth, kPitch]
@@ -39,12 +39,12 @@ __global__ void __launch_bounds__(kThreads) multiply_tiles(Matrices p, const T* 
     p.batch.locate(product, at);
     S sums[kPart][kPart] = {};
     for (int64_t depth = 0; depth < p.k; depth += kDepth) {
-      for (int i = thread; i < kTile * kDepth; i += kThreads) {
+      for (int i = thread; i < kTile * kDepth; i += kBlockThreads) {
         const int64_t d = depth + i % kDepth, r = row + i / kDepth;
         tile_a[i % kDepth * kPitch + i / kDepth] =
             d < p.k && r < p.m ? static_cast<S>(load(a[at[0] + r * p.a_row + d * p.a_column])) : S(0);
       }
-      for (int i = thread; i < kTile * kDepth; i += kThreads) {
+      for (int i = thread; i < kTile * kDepth; i += kBlockThreads) {
         const int64_t d = depth + i / kTile, c = column + i % kTile;
         tile_b[i / kTile * kPitch + i % kTile] = d < p.k && c < p.n ? static_cast<S>(load(b[at[1] + d * p.b_row + c * p.b_column])) : S(0);
       }
@@ -107,7 +107,7 @@ Prepared prepare_matmul(const OpDesc& desc, PrepareContext&, std::string& why) {
       if (product.products == 0) return kOk;
       const Grid grid{dim3(blocks_for(ceil_div(product.m, kTile) * ceil_div(product.n, kTile), 1),
                            static_cast<unsigned>(std::min<int64_t>(product.products, 65535))),
-                      dim3(kThreads), 2 * kDepth * kPitch * sizeof(sum_t<T>)};
+                      dim3(kBlockThreads), 2 * kDepth * kPitch * sizeof(sum_t<T>)};
       return launch(stream, grid, multiply_tiles<T>, product, in[0].as<const T>(), in[1].as<const T>(), out[0].as<T>(), finish.of<T>(in));
     });
   });

@@ -15,8 +15,6 @@ namespace {
 using ref::AxisView;
 using ref::Element;
 
-constexpr int kThreads = 256;
-
 /// Rows of `run` elements, side by side in x, `pitch` apart in y.
 template <class T>
 __global__ void copy_runs(const T* x, T* y, Division run, int64_t pitch, int64_t elements) {
@@ -105,8 +103,8 @@ Prepared prepare_concat(const OpDesc& desc, PrepareContext&, std::string& why) {
         const int64_t run = x.shape[axis] * inner, rows = run == 0 ? 0 : x.elements() / run;
         const Fault fault = in_pieces<T>({run, pitch}, {x.data, y}, [&]<class U>(Element<U>, int64_t of_piece) {
           const int64_t elements = rows * run / of_piece;
-          return launch(stream, {blocks_for(elements, kThreads), kThreads}, copy_runs<U>, x.as<const U>(), reinterpret_cast<U*>(y),
-                        Division(run / of_piece, elements), pitch / of_piece, elements);
+          return launch(stream, {blocks_for(elements, kBlockThreads), kBlockThreads}, copy_runs<U>, x.as<const U>(),
+                        reinterpret_cast<U*>(y), Division(run / of_piece, elements), pitch / of_piece, elements);
         });
         if (fault) return fault;
         y += run;
@@ -134,7 +132,7 @@ Prepared prepare_pad(const OpDesc& desc, PrepareContext&, std::string& why) {
   }
   return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel([space](Stream& stream, Inputs in, Outputs out) -> Fault {
-      return launch(stream, {blocks_for(space.elements, kThreads), kThreads}, pad_elements<T>, space, in[0].as<const T>(),
+      return launch(stream, {blocks_for(space.elements, kBlockThreads), kBlockThreads}, pad_elements<T>, space, in[0].as<const T>(),
                     operand_as<T>(in, 1), out[0].as<T>());
     });
   });
@@ -150,8 +148,9 @@ Prepared prepare_one_hot(const OpDesc& desc, PrepareContext&, std::string& why) 
     return ref::for_numbers(desc.inputs[0].dtype, why, [&]<class I>(Element<I>) -> Prepared {
       return make_kernel(
           [=](Stream& stream, Inputs in, Outputs out) -> Fault {
-            return launch(stream, {blocks_for(elements, kThreads), kThreads}, switch_on<T, I>, view, Division(view.inner, elements),
-                          Division(view.size, elements), elements, in[0].as<const I>(), in[2].as<const T>(), out[0].as<T>());
+            return launch(stream, {blocks_for(elements, kBlockThreads), kBlockThreads}, switch_on<T, I>, view,
+                          Division(view.inner, elements), Division(view.size, elements), elements, in[0].as<const I>(), in[2].as<const T>(),
+                          out[0].as<T>());
           },
           {.packed_inputs = 0b010});
     });
@@ -172,7 +171,7 @@ Prepared prepare_reverse_sequence(const OpDesc& desc, PrepareContext&, std::stri
   const Reversal reversal{Division(strides[t], n), Division(strides[b], n), Division(x[t], n), Division(x[b], n), n};
   return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_indexed(Shape{x[t]}, make_kernel([reversal](Stream& stream, Inputs in, Outputs out) -> Fault {
-                          return launch(stream, {blocks_for(reversal.elements, kThreads), kThreads}, reverse_steps<T>, reversal,
+                          return launch(stream, {blocks_for(reversal.elements, kBlockThreads), kBlockThreads}, reverse_steps<T>, reversal,
                                         in[0].as<const T>(), in[1].as<const int64_t>(), out[0].as<T>(), IndexFaults(stream));
                         }));
   });
@@ -188,7 +187,7 @@ Prepared prepare_trilu(const OpDesc& desc, PrepareContext&, std::string& why) {
   const Division rows(x[x.rank() - 2], elements), columns(x.back(), elements);
   return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel([=](Stream& stream, Inputs in, Outputs out) -> Fault {
-      return launch(stream, {blocks_for(elements, kThreads), kThreads}, keep_triangle<T>, upper, rows, columns, elements,
+      return launch(stream, {blocks_for(elements, kBlockThreads), kBlockThreads}, keep_triangle<T>, upper, rows, columns, elements,
                     in[0].as<const T>(), diagonal ? in[1].as<const int64_t>() : nullptr, out[0].as<T>());
     });
   });

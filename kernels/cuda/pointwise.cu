@@ -20,8 +20,6 @@ using ref::Element;
 using ref::refuse_dtype;
 using ref::visit_dtype;
 
-constexpr int kThreads = 256;
-
 template <class T, class Out>
 inline constexpr int kPack = 16 / static_cast<int>(sizeof(T) > sizeof(Out) ? sizeof(T) : sizeof(Out));
 
@@ -67,15 +65,15 @@ __global__ void map_space(F f, Space<kOperands> space, Out* y) {
 
 template <int kOperands, class Out, class F>
 Fault run_space(const Stream& stream, const Space<kOperands>& space, F f, Out* y) {
-  return launch(stream, {blocks_for(space.elements, kThreads), kThreads}, map_space<kOperands, Out, F>, f, space, y);
+  return launch(stream, {blocks_for(space.elements, kBlockThreads), kBlockThreads}, map_space<kOperands, Out, F>, f, space, y);
 }
 
 template <class T, class Out, class F>
 Fault run_dense(const Stream& stream, F f, const T* x, Out* y, int64_t n) {
   constexpr int kCount = kPack<T, Out>;
   if (is_aligned<T, kCount>(x) && is_aligned<Out, kCount>(y))
-    return launch(stream, {blocks_for(n, int64_t{kThreads} * kCount), kThreads}, map_dense<kCount, T, Out, F>, f, x, y, n);
-  return launch(stream, {blocks_for(n, kThreads), kThreads}, map_dense<1, T, Out, F>, f, x, y, n);
+    return launch(stream, {blocks_for(n, int64_t{kBlockThreads} * kCount), kBlockThreads}, map_dense<kCount, T, Out, F>, f, x, y, n);
+  return launch(stream, {blocks_for(n, kBlockThreads), kBlockThreads}, map_dense<1, T, Out, F>, f, x, y, n);
 }
 
 template <class T, class Out, class F>
@@ -83,9 +81,9 @@ Fault run_dense2(const Stream& stream, F f, const T* a, int a_step, const T* b, 
   constexpr int kCount = kPack<T, Out>;
   const bool aligned = (!a_step || is_aligned<T, kCount>(a)) && (!b_step || is_aligned<T, kCount>(b)) && is_aligned<Out, kCount>(y);
   if (aligned)
-    return launch(stream, {blocks_for(n, int64_t{kThreads} * kCount), kThreads}, map_dense2<kCount, T, Out, F>, f, a, a_step, b, b_step, y,
-                  n);
-  return launch(stream, {blocks_for(n, kThreads), kThreads}, map_dense2<1, T, Out, F>, f, a, a_step, b, b_step, y, n);
+    return launch(stream, {blocks_for(n, int64_t{kBlockThreads} * kCount), kBlockThreads}, map_dense2<kCount, T, Out, F>, f, a, a_step, b,
+                  b_step, y, n);
+  return launch(stream, {blocks_for(n, kBlockThreads), kBlockThreads}, map_dense2<1, T, Out, F>, f, a, a_step, b, b_step, y, n);
 }
 
 template <class T>

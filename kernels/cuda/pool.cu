@@ -14,8 +14,6 @@ namespace {
 
 using ref::Element;
 
-constexpr int kThreads = 256;
-
 struct Pooling {
   Windows windows;
   Division channels;  ///< where they are last
@@ -77,7 +75,7 @@ Prepared prepare_pool(const OpDesc& desc, PrepareContext&, std::string& why) {
                         .count_include_pad = op.count_include_pad};
   return ref::for_numbers(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel([pooling](Stream& stream, Inputs in, Outputs out) -> Fault {
-      return launch(stream, {blocks_for(pooling.results, kThreads), kThreads}, pool_windows<T>, pooling, in[0].as<const T>(),
+      return launch(stream, {blocks_for(pooling.results, kBlockThreads), kBlockThreads}, pool_windows<T>, pooling, in[0].as<const T>(),
                     out[0].as<T>());
     });
   });

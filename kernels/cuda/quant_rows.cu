@@ -14,8 +14,6 @@ namespace {
 
 using ref::Element;
 
-constexpr int kThreads = 256;
-
 /// Which scale belongs to element i: one for all, one for each index of an axis, or one for each block of neighbours along it.
 struct Granularity {
   bool one = true;
@@ -248,10 +246,10 @@ Prepared prepare_quantise_linear(const OpDesc& desc, PrepareContext&, std::strin
           Q* const y = out[0].as<Q>();
           const int64_t n = in[0].elements();
           if (g.one && are_aligned<kCount>(x, y)) {
-            return launch(stream, {blocks_for(n, kThreads * kCount), kThreads}, quantise_elements<kCount, X, P, Q>, g, x,
+            return launch(stream, {blocks_for(n, kBlockThreads * kCount), kBlockThreads}, quantise_elements<kCount, X, P, Q>, g, x,
                           in[1].as<const P>(), operand_as<Q>(in, 2), low, high, is_signed, y, n);
           }
-          return launch(stream, {blocks_for(n, kThreads), kThreads}, quantise_elements<1, X, P, Q>, g, x, in[1].as<const P>(),
+          return launch(stream, {blocks_for(n, kBlockThreads), kBlockThreads}, quantise_elements<1, X, P, Q>, g, x, in[1].as<const P>(),
                         operand_as<Q>(in, 2), low, high, is_signed, y, n);
         });
       };
@@ -273,10 +271,10 @@ Prepared prepare_dequantise_linear(const OpDesc& desc, PrepareContext&, std::str
           Y* const y = out[0].as<Y>();
           const int64_t n = in[0].elements();
           if (g.one && kCount > 1 && are_aligned<kCount>(x, y)) {
-            return launch(stream, {blocks_for(n, kThreads * kCount), kThreads}, dequantise_elements<kCount, Q, S, Y>, g, x,
+            return launch(stream, {blocks_for(n, kBlockThreads * kCount), kBlockThreads}, dequantise_elements<kCount, Q, S, Y>, g, x,
                           in[1].as<const S>(), operand_as<Q>(in, 2), y, n);
           }
-          return launch(stream, {blocks_for(n, kThreads), kThreads}, dequantise_elements<1, Q, S, Y>, g, x, in[1].as<const S>(),
+          return launch(stream, {blocks_for(n, kBlockThreads), kBlockThreads}, dequantise_elements<1, Q, S, Y>, g, x, in[1].as<const S>(),
                         operand_as<Q>(in, 2), y, n);
         });
       };
@@ -310,15 +308,15 @@ Prepared prepare_quantised_binary(const OpDesc& desc, PrepareContext&, std::stri
   const Shape& y = desc.outputs[0].shape;
   const Space<2> space(y, {broadcast_strides(desc.inputs[0].shape, y), broadcast_strides(desc.inputs[3].shape, y)});
   return make_kernel([space, multiplies, relu](Stream& stream, Inputs in, Outputs out) -> Fault {
-    return launch(stream, {blocks_for(space.elements, kThreads), kThreads}, join_quantised, space, multiplies, quantised_at(in, 0),
-                  quantised_at(in, 3), target_of(in, 6, out[0].dtype, relu), out[0].as<uint8_t>());
+    return launch(stream, {blocks_for(space.elements, kBlockThreads), kBlockThreads}, join_quantised, space, multiplies,
+                  quantised_at(in, 0), quantised_at(in, 3), target_of(in, 6, out[0].dtype, relu), out[0].as<uint8_t>());
   });
 }
 
 Prepared prepare_quantised_lookup(const OpDesc& desc, PrepareContext&, std::string& why) {
   if (desc.inputs.size() != 2 || !is_byte(desc.inputs[0].dtype) || desc.inputs[1].shape.elements() != 256)
     return refuse(why, "expects bytes and a table of 256");
-  constexpr int64_t kOfBlock = 16 * kThreads;  // the table is read once for so many
+  constexpr int64_t kOfBlock = 16 * kBlockThreads;  // the table is read once for so many
   return make_kernel([](Stream& stream, Inputs in, Outputs out) -> Fault {
     const int64_t n = in[0].elements();
     return launch(stream, {blocks_for(n, kOfBlock), 256, 256}, look_up, in[0].as<const uint8_t>(), in[1].as<const uint8_t>(),
@@ -353,7 +351,7 @@ Prepared prepare_quantised_max_pool(const OpDesc& desc, PrepareContext&, std::st
   const Division channels(s.channels, s.results), columns(s.ow, s.results), lines(s.oh, s.results);
   const auto make = [&]<class Q>(Element<Q>) -> Prepared {
     return make_kernel([=](Stream& stream, Inputs in, Outputs out) -> Fault {
-      return launch(stream, {blocks_for(s.results, kThreads), kThreads}, largest_of_windows<Q>, s, channels, columns, lines,
+      return launch(stream, {blocks_for(s.results, kBlockThreads), kBlockThreads}, largest_of_windows<Q>, s, channels, columns, lines,
                     in[0].as<const Q>(), out[0].as<Q>());
     });
   };

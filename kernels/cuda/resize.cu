@@ -22,7 +22,6 @@ namespace {
 
 using ref::Element;
 
-constexpr int kThreads = 256;
 constexpr int kAxes = 3;
 
 struct Tap {
@@ -170,7 +169,7 @@ Prepared prepare_resize(const OpDesc& desc, PrepareContext& context, std::string
     return for_sizes(dtype, why, [&]<class T>(Element<T>) -> Prepared {
       return make_kernel(
           [tables = *tables](Stream& stream, Inputs in, Outputs out) -> Fault {
-            return launch(stream, {blocks_for(tables.rule.elements, kThreads), kThreads}, take_nearest<T>, tables.resampled(),
+            return launch(stream, {blocks_for(tables.rule.elements, kBlockThreads), kBlockThreads}, take_nearest<T>, tables.resampled(),
                           in[0].as<const T>(), T{}, out[0].as<T>());
           },
           traits);
@@ -179,7 +178,7 @@ Prepared prepare_resize(const OpDesc& desc, PrepareContext& context, std::string
   return ref::for_numbers(dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel(
         [tables = *tables, extrapolation = static_cast<float>(rule->extrapolation)](Stream& stream, Inputs in, Outputs out) -> Fault {
-          return launch(stream, {blocks_for(tables.rule.elements, kThreads), kThreads}, sum_taps<T>, tables.resampled(),
+          return launch(stream, {blocks_for(tables.rule.elements, kBlockThreads), kBlockThreads}, sum_taps<T>, tables.resampled(),
                         in[0].as<const T>(), extrapolation, out[0].as<T>());
         },
         traits);

@@ -12,8 +12,6 @@ namespace {
 
 using ref::Element;
 
-constexpr int kThreads = 256;
-
 struct Rotary {
   int64_t heads = 0, head = 0, half = 0, length = 0, elements = 0, threads = 0,
           positions = 0;  ///< positions: rows of the caches, where ids choose among them
@@ -86,9 +84,9 @@ Prepared prepare_rotary_embedding(const OpDesc& desc, PrepareContext&, std::stri
   op.of_length = Division(op.length, op.threads);
   return ref::for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_indexed(Shape{op.positions}, make_kernel([op, ids](Stream& stream, Inputs in, Outputs out) -> Fault {
-                          return launch(stream, {blocks_for(op.threads, kThreads), kThreads}, turn_pairs<T>, op, in[0].as<const T>(),
-                                        in[1].as<const T>(), in[2].as<const T>(), ids ? in[3].as<const int64_t>() : nullptr, out[0].as<T>(),
-                                        IndexFaults(stream));
+                          return launch(stream, {blocks_for(op.threads, kBlockThreads), kBlockThreads}, turn_pairs<T>, op,
+                                        in[0].as<const T>(), in[1].as<const T>(), in[2].as<const T>(),
+                                        ids ? in[3].as<const int64_t>() : nullptr, out[0].as<T>(), IndexFaults(stream));
                         }));
   });
 }

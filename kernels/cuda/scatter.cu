@@ -18,8 +18,6 @@ namespace {
 using ref::AxisView;
 using ref::Element;
 
-constexpr int kThreads = 256;
-
 /// Takes the place of what is there.
 struct Replace {
   template <class T>
@@ -138,9 +136,9 @@ Prepared prepare_scatter_elements(const OpDesc& desc, PrepareContext&, std::stri
     return for_indices(desc.inputs[1].dtype, why, [&]<class I>(Element<I>) -> Prepared {
       return make_indexed(x, make_kernel([=](Stream& stream, Inputs in, Outputs out) -> Fault {
                             if (Fault fault = copy_data(stream, in, out)) return fault;
-                            return launch(stream, {blocks_for(space.elements, kThreads), kThreads}, scatter_elements<T, I, Put>, put, space,
-                                          in[1].as<const I>(), in[2].as<const T>(), out[0].as<T>(), size, step, IndexFaults(stream),
-                                          static_cast<int>(axis));
+                            return launch(stream, {blocks_for(space.elements, kBlockThreads), kBlockThreads}, scatter_elements<T, I, Put>,
+                                          put, space, in[1].as<const I>(), in[2].as<const T>(), out[0].as<T>(), size, step,
+                                          IndexFaults(stream), static_cast<int>(axis));
                           }));
     });
   });
@@ -159,9 +157,9 @@ Prepared prepare_scatter_nd(const OpDesc& desc, PrepareContext&, std::string& wh
     return for_indices(desc.inputs[1].dtype, why, [&]<class I>(Element<I>) -> Prepared {
       return make_indexed(x, make_kernel([=](Stream& stream, Inputs in, Outputs out) -> Fault {
                             if (Fault fault = copy_data(stream, in, out)) return fault;
-                            return launch(stream, {blocks_for(elements, kThreads), kThreads}, scatter_slices<T, I, Put>, put, tuples,
-                                          Division(slice, elements), elements, in[1].as<const I>(), in[2].as<const T>(), out[0].as<T>(),
-                                          IndexFaults(stream));
+                            return launch(stream, {blocks_for(elements, kBlockThreads), kBlockThreads}, scatter_slices<T, I, Put>, put,
+                                          tuples, Division(slice, elements), elements, in[1].as<const I>(), in[2].as<const T>(),
+                                          out[0].as<T>(), IndexFaults(stream));
                           }));
     });
   });
@@ -191,7 +189,7 @@ Prepared prepare_tensor_scatter(const OpDesc& desc, PrepareContext&, std::string
     return for_indices(starts ? desc.inputs[2].dtype : DType::kInt64, why, [&]<class I>(Element<I>) -> Prepared {
       return make_indexed(x, make_kernel([call, starts](Stream& stream, Inputs in, Outputs out) -> Fault {
                             if (Fault fault = copy_data(stream, in, out)) return fault;
-                            return launch(stream, {blocks_for(call.elements, kThreads), kThreads}, scatter_rows<T, I>, call,
+                            return launch(stream, {blocks_for(call.elements, kBlockThreads), kBlockThreads}, scatter_rows<T, I>, call,
                                           starts ? in[2].as<const I>() : nullptr, in[1].as<const T>(), out[0].as<T>(), IndexFaults(stream));
                           }));
     });
