@@ -61,28 +61,13 @@ bool all_within(const MetricSummary& metric) {
          });
 }
 
-/// "2 minus 1: 0.021 (0.004 to 0.038)"
-std::string difference_text(const OutcomeComparison& pair) {
-  return fmt::format("{} minus {}: {:.3g} ({:.3g} to {:.3g})", pair.version, pair.than, pair.difference, pair.low, pair.high);
-}
-
-std::string differences_text(const MetricSummary& metric) {
-  constexpr size_t kMost = 3;
-  std::string text;
-  for (size_t i = 0; i < std::min(kMost, metric.comparisons.size()); ++i)
-    text += (text.empty() ? "" : "; ") + difference_text(metric.comparisons[i]);
-  return metric.comparisons.size() > kMost ? text + "; ..." : text;
-}
-
 std::string text_of(const MetricSummary& metric) {
   switch (metric.verdict) {
     case OutcomeVerdict::kNoReports: return "no outcome of a request that was drawn between two versions yet";
     case OutcomeVerdict::kUndecided:
-      return fmt::format("undecided after {} outcomes; {} leads, which may be chance. {}", metric.reports, *metric.leading,
-                         differences_text(metric));
-    case OutcomeVerdict::kWinner:
-      return fmt::format("{} is best: its {} is {}. {}", *metric.winner, metric.name, metric.better, differences_text(metric));
-    case OutcomeVerdict::kNoDifference: return fmt::format("no difference of {:g} or more. {}", *metric.margin, differences_text(metric));
+      return fmt::format("undecided after {} outcomes: {} leads, which may be chance", metric.reports, *metric.leading);
+    case OutcomeVerdict::kWinner: return fmt::format("{} is best: its {} is {}", *metric.winner, metric.name, metric.better);
+    case OutcomeVerdict::kNoDifference: return fmt::format("no difference of {:g} or more", *metric.margin);
     case OutcomeVerdict::kUnbalanced: break;
   }
   const auto bad = std::ranges::find(metric.comparisons, false, &OutcomeComparison::balanced);

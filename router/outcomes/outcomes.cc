@@ -27,6 +27,7 @@ Outcomes::Outcomes(const std::vector<ServiceConfig>& services, store::Store& sto
   {
     const MutexLock lock(mutex_);
     for (const ServiceConfig& service : services) {
+      if (!service.track_of.empty()) continue;
       std::vector<std::string> versions;
       for (const VersionConfig& version : service.versions) versions.push_back(version.name);
       for (const MetricConfig& metric : service.outcomes) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "router/proxy/answer_outcome.h"
+#include "router/proxy/assigning.h"
 #include "router/proxy/exchange.h"
 #include "router/proxy/spare_time.h"
 #include "router/recording/record.h"
@@ -123,6 +124,7 @@ void Exchange::deliver(Attempt& attempt) {
   state_.enter(State::kDelivering);
   net::Head& head = attempt.answer();
   rewrite_answer(head, service_->versions[attempt.version()]->version());
+  add_assignment(*service_, placed_.assigned, head.headers);
   std::optional<uint64_t> length;
   if (head.framing == net::Framing::kLength || request_->method == "HEAD")
     length = head.content_length;
@@ -204,6 +206,7 @@ void Exchange::fail(size_t version, Code code, std::string_view what) {
   refuse(status, fmt::format("service '{}' version '{}': {}", target_.service, name, what));
   own_.headers.set("x-serin-code", code_name(code));
   own_.headers.set("x-serin-version", name);
+  add_assignment(*service_, placed_.assigned, own_.headers);
   if (busy && !target_.grpc) own_.headers.set("Retry-After", "1");
   if (target_.grpc)
     lane_.count_answer(*service_, version, net::grpc_status_of(status));

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <span>
 
+#include "router/proxy/assigning.h"
 #include "router/proxy/spare_time.h"
 #include "router/rollout/hash.h"
 #include "runtime/protocol/tensor/datatype.h"
@@ -79,6 +82,12 @@ void place_by_draw(const Service& service, Lane& lane, const Target& target, con
     placed.version = compared;
   else if (draw.place != rollout::Place::kStable)
     placed.purpose = Purpose::kFallback;
+  if (assigns(service) && placed.judged && draw.drawn) {
+    const uint32_t matched_ppm = rollout::baseline_weight(spec, split.weight_ppm),
+                   stable_ppm = rollout::kAll - split.weight_ppm - matched_ppm;
+    const std::array<VersionShare, 3> among = {{{split.stable, stable_ppm}, {compared, matched_ppm}, {split.canary, split.weight_ppm}}};
+    placed.assigned = assign(service, lane, placed.version, among, draw.key);
+  }
   consider_copy(service, lane, target, canary_takes, now, placed.version, placed, placed.copy);
 }
 
@@ -103,6 +112,20 @@ std::vector<Placement> under_way(Service& service, Lane& lane, size_t stable) {
   return found;
 }
 
+/// The draw among stable and those canaries that can take the request: the others' draws would be stable's, whatever the version.
+std::string assign_among(const Service& service, Lane& lane, const Placed& placed, std::span<const Placement> rollouts) {
+  std::vector<VersionShare> among(1);
+  std::optional<uint64_t> key;
+  uint32_t stable_ppm = rollout::kAll;
+  for (const Placement& each : rollouts) {
+    stable_ppm -= each.split.weight_ppm;
+    if (takes_more(service, *each.track, each.split)) among.emplace_back(each.split.canary, each.split.weight_ppm);
+    if (!key) key = each.draw.key;
+  }
+  among[0] = {placed.split.stable, stable_ppm};
+  return assign(service, lane, placed.version, among, key);
+}
+
 /// Several rollouts at once. A request of a canary is evidence for its rollout, one of stable for all of them.
 void place_among(const Service& service, Lane& lane, const Target& target, const net::Headers& headers, Time now,
                  std::vector<Placement> rollouts, Placed& placed) {
@@ -114,15 +137,18 @@ void place_among(const Service& service, Lane& lane, const Target& target, const
   const bool stable_takes = is_healthy(service, placed.split.stable);
   for (size_t i = 0; i < rollouts.size(); ++i) rollouts[i].draw = candidates[i].draw;
   if (taker) {
-    static_cast<Placement&>(placed) = std::move(rollouts[*taker]);
-    const bool takes = takes_more(service, *placed.track, placed.split);
-    placed.judged = takes && stable_takes;
+    const Placement& taken = rollouts[*taker];
+    const bool takes = takes_more(service, *taken.track, taken.split);
     if (takes)
-      placed.version = placed.split.canary;
+      placed.version = taken.split.canary;
     else
       placed.purpose = Purpose::kFallback;
+    if (assigns(service) && takes && stable_takes && taken.draw.drawn) placed.assigned = assign_among(service, lane, placed, rollouts);
+    static_cast<Placement&>(placed) = std::move(rollouts[*taker]);
+    placed.judged = takes && stable_takes;
     return;
   }
+  if (assigns(service) && stable_takes) placed.assigned = assign_among(service, lane, placed, rollouts);
   // One of them at most gets a copy, each as often as the others: it becomes the first.
   const size_t offset = lane.random() % rollouts.size();
   std::ranges::rotate(rollouts, rollouts.begin() + static_cast<std::ptrdiff_t>(offset));
@@ -171,10 +197,16 @@ void place_by_split(const Service& service, Lane& lane, const net::Headers& head
   uint32_t point = static_cast<uint32_t>(random % rollout::kAll);
   size_t version = 0;
   for (; point >= split.ppm[version]; ++version) point -= split.ppm[version];
-  if (is_healthy(service, version))
-    placed.version = version;
-  else
+  if (!is_healthy(service, version)) {
     placed.purpose = Purpose::kFallback;
+    return;
+  }
+  placed.version = version;
+  if (!assigns(service)) return;
+  std::vector<VersionShare> among;
+  for (size_t i = 0; i < split.ppm.size(); ++i)
+    if (split.ppm[i] > 0 && is_healthy(service, i)) among.emplace_back(i, split.ppm[i]);
+  placed.assigned = assign(service, lane, version, among, key.empty() ? std::nullopt : std::optional(random));
 }
 
 }  // namespace

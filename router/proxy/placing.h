@@ -6,6 +6,8 @@
 // Several rollouts of a service may be under way (control/tracks.h). Then an answer of stable is evidence for each of them.
 #pragma once
 
+#include <string>
+
 #include "router/proxy/attempt.h"
 #include "router/proxy/rewrite.h"
 #include "router/proxy/service.h"
@@ -22,6 +24,7 @@ struct Placed : Placement {
   size_t version = 0;
   Purpose purpose = Purpose::kFallback;
   Copy copy;
+  std::string assigned;  ///< what the answer says of the draw, for its outcome (assigning.h); empty: it was not drawn among versions
 };
 
 /// kInvalidArgument: the header names an unknown version.

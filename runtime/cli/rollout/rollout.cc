@@ -28,7 +28,7 @@ namespace serin::cli {
 namespace {
 
 struct RolloutOptions {
-  std::string action;  ///< start, status, watch, set-weight, pause, resume, promote, abort, undo, retry, history, explain
+  std::string action;  ///< start, status, watch, set-weight, pause, resume, promote, abort, undo, retry, outcomes, history, explain
   AdminFlags admin;
   std::string service;                                   ///< or, for explain, the ID of a rollout
   std::string canary, steps, spec_file, weight, reason;  ///< weights as text: they are exact, and refused if they are not
@@ -230,6 +230,11 @@ int history(const AdminClient& admin, const RolloutOptions& options) {
   return intact ? kYes : kNo;
 }
 
+int outcomes(const AdminClient& admin, const RolloutOptions& options) {
+  print(options, admin.get(fmt::format("/v1/services/{}/outcomes", net::escaped(options.service))), print_outcomes);
+  return kYes;
+}
+
 int explain(const AdminClient& admin, const RolloutOptions& options) {
   const std::string body = admin.get("/v1/verdicts/" + net::escaped(options.service));
   bool agrees = true;
@@ -244,6 +249,7 @@ int dispatch(const RolloutOptions& options) {
   if (options.action == "status") return status(admin, options);
   if (options.action == "watch") return follow(admin, options, /*say_changes=*/true, /*until_inconclusive=*/false);
   if (options.action == "history") return history(admin, options);
+  if (options.action == "outcomes") return outcomes(admin, options);
   if (options.action == "explain") return explain(admin, options);
   return command(admin, options);
 }
@@ -296,6 +302,7 @@ void add_rollout(CLI::App& app, int& exit_code) {
   add_reason(add("abort", "Give stable all traffic now"));
   add_reason(add("undo", "After a promotion: give all traffic back to the version that was stable before"));
   add_reason(add("retry", "Start the last rollout again, with the same specification"));
+  add("outcomes", "Print which version is better by the outcomes that were reported for a service");
   add("explain", "Explain the verdict of a rollout (its ID, or a service's last one), and decide it again from the record");
   auto* history = add("history", "Print the audit log");
   history->add_option("--limit", options->limit, "entries")->capture_default_str()->check(CLI::Range(1, 10'000));

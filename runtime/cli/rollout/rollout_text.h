@@ -16,6 +16,8 @@ std::string watch_key(const boost::json::value& status);
 std::string print_history(const boost::json::value& history);
 /// Reports whether no entry was changed or removed, and whether the entry with the digest `noted` (empty: none) is still there.
 std::string verify_history(const std::string& body, const std::string& noted, bool& intact);
+/// Prints a table for each metric of a service: versions, differences, verdict.
+std::string print_outcomes(const boost::json::value& outcomes);
 /// Decides a rollout again from its record and explains the verdict. `agrees`: both decisions are the same.
 std::string explain_verdict(const std::string& body, bool& agrees);
 
