@@ -29,6 +29,7 @@ Outcomes::Outcomes(const std::vector<ServiceConfig>& services, store::Store& sto
     for (const ServiceConfig& service : services) {
       if (!service.track_of.empty()) continue;
       std::vector<std::string> versions;
+      versions.reserve(service.versions.size());
       for (const VersionConfig& version : service.versions) versions.push_back(version.name);
       for (const MetricConfig& metric : service.outcomes) {
         Metrics& metrics = services_[service.name];

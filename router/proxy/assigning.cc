@@ -12,6 +12,7 @@ std::string assign(const Service& service, Lane& lane, size_t version, std::span
   std::string text;
   if (std::ranges::count_if(among, [](const VersionShare& share) { return share.second > 0; }) < 2) return text;
   std::vector<NamedShare> named;
+  named.reserve(among.size());
   for (const auto& [index, ppm] : among) named.emplace_back(service.versions[index]->version(), ppm);
   // The outcomes of one user depend on each other: with its ID they count once.
   append_assignment(text, service.versions[version]->version(), named, key ? rollout::mix(*key) : lane.random());
