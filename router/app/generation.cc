@@ -42,6 +42,10 @@ Result<std::unique_ptr<Generation>> Generation::start(const RouterConfig& config
   const Status opened = generation->open(std::move(inherited), learned);
   if (opened) return generation;
   if (learned != nullptr && generation->steering_) {
+    if (generation->admin_server_) {  // it may have requests already
+      generation->drain_admin(kAdminDrain);
+      generation->admin_server_.reset();
+    }
     generation->outcomes_.reset();
     generation->steering_->retire();
     *learned = generation->steering_->controller().take_learned();

@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+
+#include "runtime/net/target.h"
 
 namespace serin::router {
 namespace {
@@ -14,6 +17,7 @@ namespace {
 using config::Node;
 
 constexpr size_t kMostMetrics = 16, kLongestMetric = 64;
+constexpr size_t kMostCompared = 48, kLongestAssignment = 8000;  // outcomes/assignment.cc accepts a little more
 constexpr double kLargest = 1e15;
 constexpr double kLeastConfidence = 0.5, kMostConfidence = 0.999999;
 
@@ -61,7 +65,12 @@ Result<MetricConfig> read_metric(const Node& node) {
 
 }  // namespace
 
-Result<std::vector<MetricConfig>> read_outcomes(const Node& list) {
+Result<std::vector<MetricConfig>> read_outcomes(const Node& list, const std::vector<VersionConfig>& versions) {
+  size_t bytes = 0;  // of the header of an answer that names all of them
+  for (const VersionConfig& version : versions) bytes += net::escaped(version.name).size() + std::string_view("=1000000,").size();
+  if (versions.size() > kMostCompared || bytes > kLongestAssignment)
+    return list.error(
+        fmt::format("needs a service of at most {} versions, whose names have {} bytes together", kMostCompared, kLongestAssignment));
   const auto items = list.items();
   if (items.empty() || items.size() > kMostMetrics)
     return list.error(fmt::format("must be a list of 1 to {} entries such as {{name: conversion}}", kMostMetrics));

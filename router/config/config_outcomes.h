@@ -9,6 +9,6 @@
 
 namespace serin::router {
 
-Result<std::vector<MetricConfig>> read_outcomes(const config::Node& list);
+Result<std::vector<MetricConfig>> read_outcomes(const config::Node& list, const std::vector<VersionConfig>& versions);
 
 }  // namespace serin::router

@@ -270,7 +270,7 @@ Result<ServiceConfig> read_service(const Node& node) {
     SERIN_TRY(service.split, read_split(*split, service));
   }
   if (const auto outcomes = node.find("outcomes")) {
-    SERIN_TRY(service.outcomes, read_outcomes(*outcomes));
+    SERIN_TRY(service.outcomes, read_outcomes(*outcomes, service.versions));
   }
   return service;
 }

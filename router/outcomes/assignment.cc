@@ -13,7 +13,7 @@
 namespace serin::router {
 namespace {
 
-constexpr size_t kLongest = 8192, kMostVersions = 64, kIdDigits = 16;
+constexpr size_t kLongest = 8192, kMostVersions = 48, kIdDigits = 16;
 constexpr uint32_t kAll = 1'000'000;
 
 std::string_view take_until(std::string_view& text, char end) {
@@ -85,6 +85,7 @@ Result<Assignment> parse_assignment(std::string_view text) {
     std::string_view entry = take_until(shares, ',');
     const auto name = unescaped(take_until(entry, '='));
     const auto ppm = parse_number<uint32_t>(entry);
+    if (assignment.shares.size() == kMostVersions) return refused(fmt::format("it has more than {} shares", kMostVersions));
     if (!name || name->empty() || !ppm || *ppm == 0) return refused("a share is not VERSION=PARTS_PER_MILLION");
     if (assignment.share_of(*name) > 0) return refused("a version has two shares");
     assignment.shares.emplace_back(*name, *ppm);

@@ -75,7 +75,13 @@ Result<bool> MetricOutcomes::add(const Assignment& assigned, double value) {
     return Error{Code::kOutOfRange,
                  fmt::format("value: must be from {} to {}, the range of '{}', not {}", config_.least, config_.most, config_.name, value)};
   SERIN_TRY(const auto among, admit(assigned));
-  if (!ids_.add(assigned.id)) return false;
+  switch (ids_.add(assigned.id)) {
+    case RecentIds::Added::kNew: break;
+    case RecentIds::Added::kKnown: return false;
+    case RecentIds::Added::kNoRoom:
+      return Error{Code::kFailedPrecondition, fmt::format("'{}' has outcomes of as many users as can be told apart, {}: start anew",
+                                                          config_.name, RecentIds::kChunk * RecentIds::kChunks)};
+  }
   meet(among);
   const double scaled = (value - config_.least) / (config_.most - config_.least);
   const size_t own = find(assigned.version);

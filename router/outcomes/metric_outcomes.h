@@ -24,7 +24,7 @@ namespace serin::router {
 
 class MetricOutcomes {
  public:
-  static constexpr size_t kMostVersions = 64;
+  static constexpr size_t kMostVersions = 48;
 
   /// `versions` are those of router.yaml: a report of any other one is refused.
   MetricOutcomes(MetricConfig config, std::vector<std::string> versions);

@@ -55,10 +55,20 @@ std::optional<std::string> find_leading(const MetricSummary& metric, bool higher
   return leading;
 }
 
+/// Every two versions are compared, and none differs by the margin.
 bool all_within(const MetricSummary& metric) {
-  return metric.margin && std::ranges::all_of(metric.comparisons, [&](const OutcomeComparison& pair) {
-           return pair.low > -*metric.margin && pair.high < *metric.margin;
-         });
+  const auto is_within = [&](const OutcomeComparison& pair) { return pair.low > -*metric.margin && pair.high < *metric.margin; };
+  const size_t versions = metric.versions.size();
+  return metric.margin && metric.comparisons.size() == versions * (versions - 1) / 2 && std::ranges::all_of(metric.comparisons, is_within);
+}
+
+/// Without what is no longer in router.yaml: a version that is gone can neither win nor stand in the way.
+MetricSummary without_gone(const MetricSummary& metric, const std::vector<std::string>& known) {
+  const auto is_gone = [&](const std::string& name) { return std::ranges::find(known, name) == known.end(); };
+  MetricSummary left = metric;
+  std::erase_if(left.versions, [&](const VersionOutcomes& version) { return is_gone(version.version); });
+  std::erase_if(left.comparisons, [&](const OutcomeComparison& pair) { return is_gone(pair.version) || is_gone(pair.than); });
+  return left;
 }
 
 std::string text_of(const MetricSummary& metric) {
@@ -111,15 +121,16 @@ MetricSummary MetricOutcomes::summary() const {
   }
   for (const Pair& pair : pairs_)
     if (pair.difference.sums().count > 0) summary.comparisons.push_back(compare(pair));
-  if (!summary.comparisons.empty()) {
+  const MetricSummary left = without_gone(summary, known_);
+  if (!left.comparisons.empty()) {
     const bool higher = config_.higher_is_better;
-    summary.leading = find_leading(summary, higher);
-    const bool balanced = std::ranges::all_of(summary.comparisons, &OutcomeComparison::balanced);
-    if (balanced) summary.winner = find_winner(summary, higher);
-    summary.verdict = !balanced             ? OutcomeVerdict::kUnbalanced
-                      : summary.winner      ? OutcomeVerdict::kWinner
-                      : all_within(summary) ? OutcomeVerdict::kNoDifference
-                                            : OutcomeVerdict::kUndecided;
+    summary.leading = find_leading(left, higher);
+    const bool balanced = std::ranges::all_of(left.comparisons, &OutcomeComparison::balanced);
+    if (balanced) summary.winner = find_winner(left, higher);
+    summary.verdict = !balanced          ? OutcomeVerdict::kUnbalanced
+                      : summary.winner   ? OutcomeVerdict::kWinner
+                      : all_within(left) ? OutcomeVerdict::kNoDifference
+                                         : OutcomeVerdict::kUndecided;
   }
   summary.text = text_of(summary);
   return summary;

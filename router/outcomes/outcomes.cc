@@ -126,6 +126,10 @@ Status Outcomes::reset(const std::string& service) {
 
 Status Outcomes::save() {
   const MutexLock saving(saving_);
+  return write_changed();
+}
+
+Status Outcomes::write_changed() {
   Notes notes;
   std::vector<Metric*> written;
   {

@@ -85,6 +85,7 @@ class Outcomes {
   Result<Metrics*> find(const std::string& service) SERIN_REQUIRES(mutex_);
   Result<bool> add(const std::string& service, Metrics& metrics, const OutcomeReport& report) SERIN_REQUIRES(mutex_);
   Status save();
+  Status write_changed() SERIN_REQUIRES(saving_);
   void run();
 
   store::Store& store_;

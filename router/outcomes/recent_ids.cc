@@ -12,13 +12,18 @@ constexpr size_t kDigits = 16;
 
 }  // namespace
 
-bool RecentIds::add(uint64_t id) {
-  if (!known_.insert(id).second) return false;
+RecentIds::Added RecentIds::add(uint64_t id) {
+  if (known_.contains(id)) return Added::kKnown;
   ring_.resize(kChunk * kChunks);
-  uint64_t& place = ring_[total_++ % ring_.size()];
-  if (total_ > ring_.size()) known_.erase(place);
+  uint64_t& place = ring_[total_ % ring_.size()];
+  if (total_ >= ring_.size()) {
+    if (place == of_user(place)) return Added::kNoRoom;
+    known_.erase(place);
+  }
+  ++total_;
+  known_.insert(id);
   place = id;
-  return true;
+  return Added::kNew;
 }
 
 std::string RecentIds::chunk(uint64_t number) const {

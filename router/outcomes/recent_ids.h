@@ -1,6 +1,7 @@
-// recent_ids.h: The latest 100,000 different IDs, so that a report that comes twice counts once.
+// recent_ids.h: The latest million different IDs, so that a report that comes twice counts once. IDs of users are never forgotten: what a user
+// was drawn for does not change, so a second report would be no second draw.
 //
-//   if (!ids.add(id)) return;                                   // known
+//   if (ids.add(id) == RecentIds::Added::kKnown) return;
 //   for (uint64_t c = saved; c < ids.full_chunks(); ++c) write(slot_of(c), ids.chunk(c));
 //   write("rest", ids.total(), ids.chunk(ids.full_chunks()));
 //
@@ -17,10 +18,16 @@ namespace serin::router {
 
 class RecentIds {
  public:
-  static constexpr uint64_t kChunk = 1000, kChunks = 100;
+  static constexpr uint64_t kChunk = 1000, kChunks = 1000;
 
-  /// False: it is one of them.
-  bool add(uint64_t id);
+  enum class Added : uint8_t {
+    kNew,
+    kKnown,
+    kNoRoom,  ///< it would take the place of a user's
+  };
+  Added add(uint64_t id);
+  static uint64_t of_user(uint64_t id) { return id | 1; }
+  static uint64_t of_request(uint64_t id) { return id & ~uint64_t{1}; }
   uint64_t total() const { return total_; }  ///< ever added
   uint64_t full_chunks() const { return total_ / kChunk; }
   /// The oldest one whose IDs are all there.

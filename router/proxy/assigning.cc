@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "router/outcomes/assignment.h"
+#include "router/outcomes/recent_ids.h"
 #include "router/rollout/hash.h"
 
 namespace serin::router {
@@ -15,7 +16,8 @@ std::string assign(const Service& service, Lane& lane, size_t version, std::span
   named.reserve(among.size());
   for (const auto& [index, ppm] : among) named.emplace_back(service.versions[index]->version(), ppm);
   // The outcomes of one user depend on each other: with its ID they count once.
-  append_assignment(text, service.versions[version]->version(), named, key ? rollout::mix(*key) : lane.random());
+  append_assignment(text, service.versions[version]->version(), named,
+                    key ? RecentIds::of_user(rollout::mix(*key)) : RecentIds::of_request(lane.random()));
   return text;
 }
 

@@ -42,6 +42,13 @@ rollout::Says says_of(const rollout::Spec& spec, const net::Headers& headers) {
   return {.cohort = spec.cohort.header.empty() ? std::string_view() : headers.get(spec.cohort.header), .key = key_of(spec.sticky, headers)};
 }
 
+/// What stands for the user of a service with several rollouts, whichever of them run: who reports is counted once.
+std::optional<uint64_t> user_of(const Service& service, const rollout::Sticky& sticky, const net::Headers& headers) {
+  const std::string_view key = key_of(sticky, headers);
+  if (key.empty()) return std::nullopt;
+  return rollout::hash_text(key, rollout::hash_text(service.config->name));
+}
+
 /// The canary's endpoint that would be given this request.
 const EndpointState* canary_endpoint(const Service& service, Lane& lane, const Split& split, bool grpc, Time now) {
   const Endpoints& canary = *service.versions[split.canary];
@@ -86,7 +93,8 @@ void place_by_draw(const Service& service, Lane& lane, const Target& target, con
     const uint32_t matched_ppm = rollout::baseline_weight(spec, split.weight_ppm),
                    stable_ppm = rollout::kAll - split.weight_ppm - matched_ppm;
     const std::array<VersionShare, 3> among = {{{split.stable, stable_ppm}, {compared, matched_ppm}, {split.canary, split.weight_ppm}}};
-    placed.assigned = assign(service, lane, placed.version, among, draw.key);
+    const auto user = service.tracks.empty() ? draw.key : user_of(service, spec.sticky, headers);
+    placed.assigned = assign(service, lane, placed.version, among, user);
   }
   consider_copy(service, lane, target, canary_takes, now, placed.version, placed, placed.copy);
 }
@@ -112,18 +120,27 @@ std::vector<Placement> under_way(Service& service, Lane& lane, size_t stable) {
   return found;
 }
 
-/// The draw among stable and those canaries that can take the request: the others' draws would be stable's, whatever the version.
-std::string assign_among(const Service& service, Lane& lane, const Placed& placed, std::span<const Placement> rollouts) {
+bool same_source(const rollout::Sticky& a, const rollout::Sticky& b) { return a.header == b.header && a.cookie == b.cookie; }
+
+/// The draw among stable and those canaries that can take the request: the others' draws would be stable's, whatever the version. Nothing where
+/// the rollouts know users by different keys: no ID stands for a draw of each of them.
+std::string assign_among(const Service& service, Lane& lane, const net::Headers& headers, const Placed& placed,
+                         std::span<const Placement> rollouts, const std::vector<bool>& takes) {
   std::vector<VersionShare> among(1);
-  std::optional<uint64_t> key;
+  std::optional<uint64_t> user;
+  const rollout::Sticky* sticky = nullptr;
   uint32_t stable_ppm = rollout::kAll;
-  for (const Placement& each : rollouts) {
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    const Placement& each = rollouts[i];
     stable_ppm -= each.split.weight_ppm;
-    if (takes_more(service, *each.track, each.split)) among.emplace_back(each.split.canary, each.split.weight_ppm);
-    if (!key) key = each.draw.key;
+    if (takes[i]) among.emplace_back(each.split.canary, each.split.weight_ppm);
+    if (!each.spec->sticky.on()) continue;
+    if (sticky != nullptr && !same_source(*sticky, each.spec->sticky)) return "";
+    sticky = &each.spec->sticky;
+    user = user_of(service, *sticky, headers);
   }
   among[0] = {placed.split.stable, stable_ppm};
-  return assign(service, lane, placed.version, among, key);
+  return assign(service, lane, placed.version, among, user);
 }
 
 /// Several rollouts at once. A request of a canary is evidence for its rollout, one of stable for all of them.
@@ -135,29 +152,32 @@ void place_among(const Service& service, Lane& lane, const Target& target, const
     candidates.push_back({.spec = each.spec.get(), .weight_ppm = each.split.weight_ppm, .says = says_of(*each.spec, headers), .draw = {}});
   const auto taker = rollout::draw_among(candidates, lane.random());
   const bool stable_takes = is_healthy(service, placed.split.stable);
-  for (size_t i = 0; i < rollouts.size(); ++i) rollouts[i].draw = candidates[i].draw;
+  std::vector<bool> takes(rollouts.size());
+  for (size_t i = 0; i < rollouts.size(); ++i) {
+    rollouts[i].draw = candidates[i].draw;
+    takes[i] = takes_more(service, *rollouts[i].track, rollouts[i].split);
+    rollouts[i].judged = takes[i] && stable_takes;
+  }
   if (taker) {
     const Placement& taken = rollouts[*taker];
-    const bool takes = takes_more(service, *taken.track, taken.split);
-    if (takes)
+    if (takes[*taker])
       placed.version = taken.split.canary;
     else
       placed.purpose = Purpose::kFallback;
-    if (assigns(service) && takes && stable_takes && taken.draw.drawn) placed.assigned = assign_among(service, lane, placed, rollouts);
+    if (assigns(service) && taken.judged && taken.draw.drawn)
+      placed.assigned = assign_among(service, lane, headers, placed, rollouts, takes);
     static_cast<Placement&>(placed) = std::move(rollouts[*taker]);
-    placed.judged = takes && stable_takes;
     return;
   }
-  if (assigns(service) && stable_takes) placed.assigned = assign_among(service, lane, placed, rollouts);
+  if (assigns(service) && stable_takes) placed.assigned = assign_among(service, lane, headers, placed, rollouts, takes);
   // One of them at most gets a copy, each as often as the others: it becomes the first.
   const size_t offset = lane.random() % rollouts.size();
   std::ranges::rotate(rollouts, rollouts.begin() + static_cast<std::ptrdiff_t>(offset));
+  std::rotate(takes.begin(), takes.begin() + static_cast<std::ptrdiff_t>(offset), takes.end());
   size_t copied = rollouts.size();
   for (size_t i = 0; i < rollouts.size(); ++i) {
-    const bool takes = takes_more(service, *rollouts[i].track, rollouts[i].split);
-    rollouts[i].judged = takes && stable_takes;
     Copy copy;
-    consider_copy(service, lane, target, takes, now, placed.version, rollouts[i], copy);
+    consider_copy(service, lane, target, takes[i], now, placed.version, rollouts[i], copy);
     if (!copy.wanted || copied < rollouts.size()) continue;
     copied = i;
     placed.copy = copy;
@@ -205,7 +225,7 @@ void place_by_split(const Service& service, Lane& lane, const net::Headers& head
   if (!assigns(service)) return;
   std::vector<VersionShare> among;
   for (size_t i = 0; i < split.ppm.size(); ++i)
-    if (split.ppm[i] > 0 && is_healthy(service, i)) among.emplace_back(i, split.ppm[i]);
+    if (split.ppm[i] > 0 && (i == version || is_healthy(service, i))) among.emplace_back(i, split.ppm[i]);
   placed.assigned = assign(service, lane, version, among, key.empty() ? std::nullopt : std::optional(random));
 }
 
