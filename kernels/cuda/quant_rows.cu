@@ -246,7 +246,7 @@ Prepared prepare_quantise_linear(const OpDesc& desc, PrepareContext&, std::strin
           Q* const y = out[0].as<Q>();
           const int64_t n = in[0].elements();
           if (g.one && are_aligned<kCount>(x, y)) {
-            return launch(stream, {blocks_for(n, kBlockThreads * kCount), kBlockThreads}, quantise_elements<kCount, X, P, Q>, g, x,
+            return launch(stream, {blocks_for(n, int64_t{kBlockThreads} * kCount), kBlockThreads}, quantise_elements<kCount, X, P, Q>, g, x,
                           in[1].as<const P>(), operand_as<Q>(in, 2), low, high, is_signed, y, n);
           }
           return launch(stream, {blocks_for(n, kBlockThreads), kBlockThreads}, quantise_elements<1, X, P, Q>, g, x, in[1].as<const P>(),
@@ -271,8 +271,8 @@ Prepared prepare_dequantise_linear(const OpDesc& desc, PrepareContext&, std::str
           Y* const y = out[0].as<Y>();
           const int64_t n = in[0].elements();
           if (g.one && kCount > 1 && are_aligned<kCount>(x, y)) {
-            return launch(stream, {blocks_for(n, kBlockThreads * kCount), kBlockThreads}, dequantise_elements<kCount, Q, S, Y>, g, x,
-                          in[1].as<const S>(), operand_as<Q>(in, 2), y, n);
+            return launch(stream, {blocks_for(n, int64_t{kBlockThreads} * kCount), kBlockThreads}, dequantise_elements<kCount, Q, S, Y>, g,
+                          x, in[1].as<const S>(), operand_as<Q>(in, 2), y, n);
           }
           return launch(stream, {blocks_for(n, kBlockThreads), kBlockThreads}, dequantise_elements<1, Q, S, Y>, g, x, in[1].as<const S>(),
                         operand_as<Q>(in, 2), y, n);

@@ -41,7 +41,7 @@ struct Combine {
     using Bits = bits_t<T>;
     const auto address = reinterpret_cast<uintptr_t>(at);
     const unsigned shift = static_cast<unsigned>(address % sizeof(Word)) * 8;
-    auto* const word = reinterpret_cast<Word*>(address - shift / 8);
+    auto* const word = reinterpret_cast<Word*>(reinterpret_cast<char*>(at) - shift / 8);
     const Word mask = static_cast<Word>(~Word{0} >> (8 * (sizeof(Word) - sizeof(T)))) << shift;
     Word seen = *word;
     for (;;) {

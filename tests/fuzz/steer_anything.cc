@@ -50,15 +50,21 @@ void look_at_body(std::string_view body) {
   (void)router::compare_answers(answer, answer, {}, 7);
 }
 
+router::RouterConfig with_outcomes(router::RouterConfig config) {
+  config.services[0].outcomes.push_back({.name = "conversion"});
+  return config;
+}
+
 /// One router for all inputs: whatever it is asked, it must go on.
 struct Admin {
   TemporaryFolder folder;
-  router::RouterConfig config = router::digits_config(folder.file("router.db"));
+  router::RouterConfig config = with_outcomes(router::digits_config(folder.file("router.db")));
   metrics::Registry metrics;
   std::unique_ptr<router::Controller> controller = router::open_controller(config, metrics);
   std::unique_ptr<router::Access> access = *router::Access::open(config.admin, metrics);
   router::AuditStream audit{-1};
-  router::AdminApi api{config, *controller, *access, audit, metrics};
+  router::Outcomes outcomes{config.services, controller->store(), metrics};
+  router::AdminApi api{config, *controller, outcomes, *access, audit, metrics};
   net::Loops loop{1};
 };
 
