@@ -1,5 +1,3 @@
-// config_outcomes.cc:
-//
 //   outcomes: [{name: conversion}, {name: basket, better: higher, range: [0, 500], confidence: 99%, margin: 2}]
 
 #include "router/config/config_outcomes.h"
@@ -17,7 +15,7 @@ namespace {
 using config::Node;
 
 constexpr size_t kMostMetrics = 16, kLongestMetric = 64;
-constexpr size_t kMostCompared = 48, kLongestAssignment = 8000;  // outcomes/assignment.cc accepts a little more
+constexpr size_t kLongestAssignment = 8000;  // outcomes/assignment.cc accepts a little more
 constexpr double kLargest = 1e15;
 constexpr double kLeastConfidence = 0.5, kMostConfidence = 0.999999;
 

@@ -1,6 +1,7 @@
 // config_outcomes.h: Reads `outcomes:` of a service in router.yaml.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "router/config/config.h"
@@ -8,6 +9,8 @@
 #include "runtime/base/result.h"
 
 namespace serin::router {
+
+inline constexpr size_t kMostCompared = 48;  ///< versions of a service with outcomes
 
 Result<std::vector<MetricConfig>> read_outcomes(const config::Node& list, const std::vector<VersionConfig>& versions);
 

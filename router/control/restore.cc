@@ -131,6 +131,13 @@ Result<rollout::Spec> stored_spec(const store::RolloutRecord& record) {
   return rollout::parse_spec(document);
 }
 
+Restored restore_gone(const store::ServiceRecord& record) {
+  Restored restored{.stable = record.stable, .epoch = record.epoch, .rollout = record.rollout, .events = {}};
+  if (restored.rollout && !rollout::is_over(restored.rollout->report.state.phase))
+    roll_back(restored, "configuration", "router.yaml permits fewer rollouts at once");
+  return restored;
+}
+
 Restored restore(const ServiceConfig& config, const std::optional<store::ServiceRecord>& record,
                  const std::optional<store::WeightsPage::Found>& page, const std::optional<std::string>& stable_of_service) {
   Restored restored;

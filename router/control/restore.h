@@ -32,6 +32,9 @@ struct Restored {
 Restored restore(const ServiceConfig& config, const std::optional<store::ServiceRecord>& record,
                  const std::optional<store::WeightsPage::Found>& page, const std::optional<std::string>& stable_of_service = {});
 
+/// Of a track that the configuration no longer permits (tracks.h): its rollout, if one is under way, is over.
+Restored restore_gone(const store::ServiceRecord& record);
+
 /// Parses the output of print_spec; an error if another version of Serin wrote it in a different form.
 Result<rollout::Spec> stored_spec(const store::RolloutRecord& record);
 

@@ -1,7 +1,5 @@
 #include "router/control/services.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "router/control/restore.h"
@@ -14,14 +12,14 @@ namespace {
 int routers_of(const RouterConfig& config) { return config.replicas ? config.replicas->max : 0; }
 
 /// Writes what the restart decided; nothing where nothing changed.
-Status save_restored(store::Store& store, const ServiceConfig& config, const Restored& restored, bool known) {
+Status save_restored(store::Store& store, const std::string& service, const Restored& restored, bool known) {
   if (known && restored.events.empty()) return {};
-  store::Change change{.record = {.service = config.name, .stable = restored.stable, .epoch = restored.epoch, .rollout = restored.rollout}};
+  store::Change change{.record = {.service = service, .stable = restored.stable, .epoch = restored.epoch, .rollout = restored.rollout}};
   const rollout::State state = restored.rollout ? restored.rollout->report.state : rollout::State{};
   for (const Restored::Event& event : restored.events) {
-    log::warning("service '{}': {}: {}", config.name, event.event, event.detail);
+    log::warning("service '{}': {}: {}", service, event.event, event.detail);
     change.history.push_back({.wall_ms = wall_milliseconds(),
-                              .service = config.name,
+                              .service = service,
                               .rollout = state.id,
                               .event = event.event,
                               .actor = "restart",
@@ -40,25 +38,6 @@ void note_evidence_stays(const RouterConfig& config, const ServiceConfig& servic
     if (event.event == kRestarted) event = {"reloaded", "router.yaml was read again; the rollout continues with its evidence"};
 }
 
-/// A rollout on a track that the configuration no longer permits. It is over.
-Status end_track(store::Store& store, store::ServiceRecord record) {
-  if (!record.rollout || rollout::is_over(record.rollout->report.state.phase)) return {};
-  rollout::State& state = record.rollout->report.state;
-  state.phase = rollout::Phase::kRolledBack;
-  state.weight_ppm = state.shadow_ppm = 0;
-  state.cause = "configuration";
-  state.reason = "router.yaml permits fewer rollouts at once";
-  ++record.epoch;
-  store::Change change{.record = record};
-  change.history.push_back({.wall_ms = wall_milliseconds(),
-                            .service = record.service,
-                            .rollout = state.id,
-                            .event = "rolled_back",
-                            .actor = "restart",
-                            .detail = fmt::format("{}: {}", state.cause, state.reason)});
-  return store.save(change);
-}
-
 Status end_unknown(const RouterConfig& config, store::Store& store, const std::vector<store::ServiceRecord>& records) {
   const auto has = [&](std::string_view name) {
     return std::ranges::find(config.services, name, &ServiceConfig::name) != config.services.end();
@@ -66,14 +45,14 @@ Status end_unknown(const RouterConfig& config, store::Store& store, const std::v
   for (const store::ServiceRecord& record : records) {
     if (has(record.service)) continue;
     if (has(service_of(record.service)))
-      SERIN_CHECK(end_track(store, record));
+      SERIN_CHECK(save_restored(store, record.service, restore_gone(record), /*known=*/true));
     else
       log::warning("service '{}' is in the store and not in the configuration: it gets no traffic", record.service);
   }
   return {};
 }
 
-std::unique_ptr<Tracks> tracks_of(const ServiceConfig& first, const Services& services) {
+std::unique_ptr<Tracks> make_tracks(const ServiceConfig& first, const Services& services) {
   std::vector<ServiceControl*> all;
   for (const auto& service : services.all)
     if (service->config().name == first.name || service->config().track_of == first.name) all.push_back(service.get());
@@ -108,7 +87,7 @@ Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, stor
     restored.push_back(
         restore(service, record, store::WeightsPage::read(page_path, service.name), stable_of_service(config, service, restored)));
     note_evidence_stays(config, service, restored.back(), learned);
-    SERIN_CHECK(save_restored(store, service, restored.back(), record.has_value()));
+    SERIN_CHECK(save_restored(store, service.name, restored.back(), record.has_value()));
     store::WeightsPage::Slot slot{
         .service = service.name, .word = split_of(service, restored.back()).pack(), .epoch = restored.back().epoch};
     for (const VersionConfig& version : service.versions) slot.versions.push_back(version.name);
@@ -119,7 +98,7 @@ Result<std::unique_ptr<Services>> open_services(const RouterConfig& config, stor
     services->all.push_back(
         std::make_unique<ServiceControl>(config.services[i], std::move(restored[i]), *services->page, i, metrics, now, routers_of(config)));
   for (const ServiceConfig& service : config.services)
-    if (service.tracks > 1 && service.track_of.empty()) services->tracks.push_back(tracks_of(service, *services));
+    if (service.tracks > 1 && service.track_of.empty()) services->tracks.push_back(make_tracks(service, *services));
   return services;
 }
 

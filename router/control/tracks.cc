@@ -8,7 +8,6 @@
 
 namespace serin::router {
 
-using rollout::Phase;
 using Standing = ServiceControl::Standing;
 
 Tracks::Tracks(std::vector<ServiceControl*> tracks) : all_(std::move(tracks)) {

@@ -7,13 +7,14 @@
 #include <iterator>
 #include <optional>
 
+#include "router/config/config_outcomes.h"
 #include "runtime/base/number.h"
 #include "runtime/net/target.h"
 
 namespace serin::router {
 namespace {
 
-constexpr size_t kLongest = 8192, kMostVersions = 48, kIdDigits = 16;
+constexpr size_t kLongest = 8192, kMostVersions = kMostCompared, kIdDigits = 16;
 constexpr uint32_t kAll = 1'000'000;
 
 std::string_view take_until(std::string_view& text, char end) {

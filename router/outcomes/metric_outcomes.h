@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "router/config/config.h"
+#include "router/config/config_outcomes.h"
 #include "router/outcomes/assignment.h"
 #include "router/outcomes/mean_difference.h"
 #include "router/outcomes/recent_ids.h"
@@ -24,7 +24,7 @@ namespace serin::router {
 
 class MetricOutcomes {
  public:
-  static constexpr size_t kMostVersions = 48;
+  static constexpr size_t kMostVersions = kMostCompared;
 
   /// `versions` are those of router.yaml: a report of any other one is refused.
   MetricOutcomes(MetricConfig config, std::vector<std::string> versions);

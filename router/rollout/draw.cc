@@ -50,7 +50,7 @@ Draw draw_request(const Spec& spec, uint32_t weight_ppm, const Says& says, uint6
     return {.place = Place::kCanary, .drawn = false, .look = true, .weight_ppm = weight_ppm};
 
   Draw draw{.weight_ppm = weight_ppm};
-  if (spec.sticky.on() && !says.key.empty()) draw.key = hash_text(says.key, hash_text(spec.sticky.salt));
+  if (spec.sticky.on() && !says.key.empty()) draw.key = hash_key(says.key, spec.sticky.salt);
   const uint32_t point = static_cast<uint32_t>((draw.key ? mix(*draw.key) : random) % kAll);
   const uint32_t matched = baseline_weight(spec, weight_ppm);
   draw.place = point < weight_ppm ? Place::kCanary : point < weight_ppm + matched ? Place::kBaseline : Place::kStable;

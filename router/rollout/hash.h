@@ -24,4 +24,7 @@ inline uint64_t hash_text(std::string_view text, uint64_t seed = 0) {
   return mix(hash);
 }
 
+/// The key of a sticky request: another salt places it elsewhere.
+inline uint64_t hash_key(std::string_view key, std::string_view salt) { return hash_text(key, hash_text(salt)); }
+
 }  // namespace serin::rollout
