@@ -25,7 +25,7 @@ OF_SCRIPTS = {"checks": ("router/dashboard",), "bench": ("bench", "tests/e2e/sup
 WITHOUT_ROUTER = {"operators", "models", "gpu", "cuda", "differential"}  # Python parts that ask the runtime alone
 OTHER_FOLDERS = {  # that Python parts look at, beside their own and the program's sources
     E2E: ("deploy", "tests/net", "tests/runtime/net", "tests/gpu"), "deploy": ("deploy", ".dockerignore"), "gpu": ("bench", "tests/conformance"),
-    "cuda": ("tests/gpu",),
+    "cuda": ("tests/gpu",), "kubernetes": ("deploy", "tests/e2e"),
 }
 LOOKED_AT = {  # by checks; one that is not here looks at every file
     "format": CPP, "headers": (*CPP, ".txt", ".cmake"), "lint": (*CPP, ".txt", ".cmake", ".clang-tidy"), "layering": CPP,

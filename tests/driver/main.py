@@ -73,7 +73,7 @@ class Build:
 def plan(parts, everything=False):
     """The jobs, in the order in which they should start: first the builds, that of the program before the others, then the parts, the longest first.
     `everything`: all that there is to compile, tested or not."""
-    from runners import build, build_cuda, build_sanitized, run_part  # reads SERIN_LONG
+    from runners import build, build_control_plane, build_cuda, build_sanitized, run_part  # reads SERIN_LONG
 
     compiled = {part.program for part in parts if part.kind == "cpp"}
     # Of build/: first the program, and its sanitized copy, so that tests of servers, which wait for most of their time, run beside all the rest.
@@ -92,6 +92,9 @@ def plan(parts, everything=False):
     for kind in sorted({part.kind for part in parts if part.sanitized}):
         programs = [part.program for part in parts if part.kind == kind]
         builds[kind] = lambda kind=kind, programs=programs: build_sanitized(kind, programs)
+    long = os.environ.get("SERIN_LONG") == "1"
+    if long and any(part.needs_control_plane for part in parts):
+        builds["kubernetes"] = build_control_plane
     first = {"program"} & builds.keys()
     jobs = [Job(Build(name, run), weight=0, lane="build", needs=first - {name}, builds=name) for name, run in builds.items()]
 
@@ -101,6 +104,8 @@ def plan(parts, everything=False):
             names.add("cuda")
         if part.sanitized:
             names.add(part.kind)
+        if part.needs_control_plane and long:
+            names.add("kubernetes")
         if part.name in WAIT_FOR_THE_BUILD:
             names |= first
         return names

@@ -37,8 +37,9 @@ ALSO_NEEDED = {  # by Python tests, beside it
     "gpu": ["conformance_test", "gpu_test", "serin_cuda_emulated_plugin", "serin_cuda_telling_plugin", "serin_fault_on_demand"],
     "models": ["serin_cuda_emulated_plugin"],
 }
+ON_KUBERNETES = "kubernetes"  # the part that starts a control plane, whose programs come from elsewhere
 WAITING = {"deploy", "differential"}  # for a disk, or for a server that answers one request after the other
-STARTED_FIRST = ["serin", E2E, "deploy", "models", "gpu", "operators", "differential", "conformance", "simulation", "rollout", "kernels"]  # they take longest
+STARTED_FIRST = ["serin", E2E, ON_KUBERNETES, "deploy", "models", "gpu", "operators", "differential", "conformance", "simulation", "rollout", "kernels"]  # they take longest
 
 
 @dataclass
@@ -87,6 +88,11 @@ class Part:
     def needs_cuda(self):
         """Whether it looks at the plugin that nvcc builds."""
         return self.name == "cuda"
+
+    @property
+    def needs_control_plane(self):
+        """Whether it is skipped where the programs of Kubernetes are not built."""
+        return self.name == ON_KUBERNETES
 
     @property
     def of_servers(self):

@@ -5,7 +5,7 @@ import os
 import tempfile
 import time
 
-from parts import CHECKS, ROOT, SANITIZERS, files_of_sanitized
+from parts import CHECKS, ROOT, SANITIZERS, TESTS, files_of_sanitized
 from process import describe, run
 from results import FAILED, PASSED, Case, Outcome, clip, from_gtest_log, from_junit, gtest_detail
 from schedule import cores
@@ -58,6 +58,15 @@ def build_cuda():
     """The same of the plugin, for one architecture. With few optimisations, in half of the time: its kernels run nowhere here."""
     options = ["-DBUILD_TESTING=OFF", "-DSERIN_CUDA=ON", "-DSERIN_CUDA_ARCHITECTURES=90a", "-DSERIN_CUDA_QUICK=ON"]
     return _build(CUDA_BUILD, options, ["serin_cuda", "dnn_plans", "chain_codes"])
+
+
+def build_control_plane():
+    """The same of the programs of Kubernetes, in the user's cache: they are built once."""
+    log = LOGS / "control-plane-build.log"
+    ended = run([TESTS / "kubernetes/build-control-plane"], log, 7200, ROOT, nice=BUILD_NICE)
+    if ended.status == 0:
+        return None, ended.cpu_s
+    return f"control plane of Kubernetes: {describe(ended.status)}\n{clip(log.read_text(errors='replace'))}", ended.cpu_s
 
 
 def build_sanitized(kind, targets):

@@ -164,6 +164,7 @@ def builds(monkeypatch):
     problem = {"all": None, "cuda": None}
     monkeypatch.setattr(runners, "build", lambda targets: made.append(targets) or (problem["all"], 1.0))
     monkeypatch.setattr(runners, "build_cuda", lambda: made.append("cuda") or (problem["cuda"], 1.0))
+    monkeypatch.setattr(runners, "build_control_plane", lambda: made.append("kubernetes") or (problem.get("kubernetes"), 1.0))
     monkeypatch.setattr(runners, "build_sanitized", lambda kind, targets: made.append((kind, targets)) or (problem.get(kind), 1.0))
     monkeypatch.setattr(runners, "run_part", lambda part: Outcome([Case(part.name, part.name, PASSED)]))
     return made, problem
@@ -175,6 +176,19 @@ def test_the_plugin_is_built_where_a_part_looks_at_it(builds):
     assert [part.name for part in all_parts() if part.needs_cuda] == ["cuda"]
     main.run_all([Part("cuda", "pytest")])
     assert builds[0][1:] == [["serin", "serin_onednn"], "cuda"]
+
+
+def test_a_control_plane_is_built_in_long_runs_only(builds, monkeypatch):
+    assert [part.name for part in all_parts() if part.needs_control_plane] == ["kubernetes"]
+    monkeypatch.delenv("SERIN_LONG", raising=False)
+    main.run_all([Part("kubernetes", "pytest")])
+    assert builds[0] == [["serin", "serin_onednn"]]
+    monkeypatch.setenv("SERIN_LONG", "1")
+    main.run_all([Part("kubernetes", "pytest"), Part("deploy", "pytest")])
+    assert builds[0][1:] == [["serin", "serin_onednn"], "kubernetes"]
+    builds[1]["kubernetes"] = "no network"
+    cases = main.run_all([Part("kubernetes", "pytest"), Part("deploy", "pytest")])
+    assert sorted((case.name, case.status) for case in cases) == [("build", FAILED), ("deploy", PASSED)]
 
 
 def test_the_program_is_built_first_and_what_is_sanitized_before_test_programs(builds):
