@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "router/config/config_store.h"
 #include "router/config/config_tls.h"
 #include "runtime/base/log.h"
 
@@ -80,7 +81,11 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
       proxy_->handlers());
   if (!data) return data.error().in("listen");
   data_server_ = *std::move(data);
-  steering_->advertise(admin_url());
+  // Another router sends clients there: the pod's own address where this one listens at all of them.
+  Listen reached = config_.admin.listen;
+  if (config_.replicas)
+    if (const auto address = reachable_address(reached)) reached.address = *address;
+  steering_->advertise(url_of(reached, admin_port_, config_.admin.tls != nullptr));
   return {};
 }
 

@@ -36,6 +36,7 @@ struct Listen {
   std::string address = "127.0.0.1";
   uint16_t port = 0;
 
+  bool is_any() const { return address == "0.0.0.0" || address == "::"; }
   bool is_loopback() const { return address == "::1" || address == "localhost" || address.starts_with("127."); }
   friend bool operator==(const Listen&, const Listen&) = default;
 };
@@ -165,16 +166,31 @@ struct WebhookConfig {
 };
 std::string_view webhook_type_name(WebhookConfig::Type type);  ///< "confirm-promotion"
 
-/// Settings of routers that share their rollouts through etcd.
+struct EtcdConfig {
+  std::vector<net::Origin> endpoints;
+  std::string prefix = "/serin";
+  std::shared_ptr<net::TlsContext> tls;  ///< if one of them is secure
+  std::string user, password_file;
+  std::chrono::milliseconds timeout{300};  ///< for one attempt at one endpoint
+};
+
+/// The API of Kubernetes as it is reached from a pod, or at `server`.
+struct KubernetesConfig {
+  std::optional<net::Origin> server;
+  std::string name_space;              ///< empty: the pod's
+  std::string group = "serin-router";  ///< of routers that share rollouts
+  std::string token_file;
+  std::shared_ptr<net::TlsContext> tls;
+  std::chrono::milliseconds timeout{2000};  ///< for one request
+};
+
+/// Settings of routers that share their rollouts through one of two stores.
 struct ReplicasConfig {
   int max = 0;       ///< the maximum number of routers: alpha is divided by it
   Listen listen;     ///< the address at which the other routers reach this one
-  std::string name;  ///< its name among them; empty: its listening address
-  std::vector<net::Origin> etcd;
-  std::string prefix = "/serin";
-  std::shared_ptr<net::TlsContext> etcd_tls;  ///< if one of them is secure
-  std::string user, password_file;
-  std::chrono::milliseconds timeout{300};  ///< for one attempt at one endpoint
+  std::string name;  ///< its name among them; empty: the pod's with Kubernetes, else its listening address
+  std::optional<EtcdConfig> etcd;
+  std::optional<KubernetesConfig> kubernetes;
 };
 
 struct RouterConfig {

@@ -8,12 +8,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "router/config/config_outcomes.h"
+#include "router/config/config_parts.h"
 #include "router/config/config_recording.h"
 #include "router/config/config_split.h"
+#include "router/config/config_store.h"
 #include "router/config/config_tls.h"
 #include "router/config/config_webhooks.h"
 #include "router/config/endpoint_list.h"
@@ -25,28 +26,8 @@ using config::Node;
 using std::chrono::milliseconds;
 
 constexpr size_t kMostVersions = 63;  // an index of six bits, one of which says "none" (split.h)
-constexpr size_t kLongestName = 128;
 constexpr milliseconds kAskFile{1000}, kAskName{5000};
 constexpr int64_t kLargestBody = int64_t{4} << 30;
-
-/// "127.0.0.1:8080", "[::1]:8080"
-Result<Listen> read_listen(const Node& node) {
-  SERIN_TRY(const std::string text, node.text());
-  const auto refuse = [&] {
-    return node.error(fmt::format("must be ADDRESS:PORT such as 127.0.0.1:8080 with a port from 0 to 65535, not '{}'", text));
-  };
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return refuse();
-  Listen listen{.address = text.substr(0, colon)};
-  if (listen.address.starts_with('[') && listen.address.ends_with(']'))
-    listen.address = listen.address.substr(1, listen.address.size() - 2);
-  else if (listen.address.find(':') != std::string::npos)
-    return refuse();  // an IPv6 address without brackets: its last group would be taken for a port
-  const char* end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data() + colon + 1, end, listen.port);
-  if (failure != std::errc() || stop != end) return refuse();
-  return listen;
-}
 
 /// ADDRESS:PORT, or {listen, tokens, rate, tls}. Beyond loopback somebody must have thought about who may steer.
 Result<AdminConfig> read_admin(const Node& node) {
@@ -85,15 +66,6 @@ Result<std::string> read_name(const Node& owner) {
     return node.error(
         fmt::format("must be a name of 1 to {} characters without spaces, control characters and any of / : ? # %", kLongestName));
   return name;
-}
-
-Result<milliseconds> read_milliseconds(const Node& owner, std::string_view key, milliseconds fallback,
-                                       milliseconds least = milliseconds(1)) {
-  SERIN_TRY(const auto duration, owner.duration(key, fallback));
-  const auto rounded = std::chrono::duration_cast<milliseconds>(duration);
-  if (rounded < least || rounded > std::chrono::hours(24))
-    return owner.find(key)->error(fmt::format("must be from {} to 24h", config::print_duration(least)));
-  return rounded;
 }
 
 Result<net::Limits> read_limits(const Node& node) {
@@ -300,55 +272,6 @@ Status read_services(const Node& root, RouterConfig& config) {
     for (int track = 2; track <= first.tracks; ++track) tracks.push_back(track_of(first, track));
   }
   std::ranges::move(tracks, std::back_inserter(config.services));
-  return {};
-}
-
-Status read_etcd(const Node& node, ReplicasConfig& replicas) {
-  SERIN_CHECK(node.allow_only({"endpoints", "prefix", "user", "password_file", "timeout", "tls"}));
-  SERIN_TRY(const Node list, node.at("endpoints"));
-  for (const Node& item : list.items()) {
-    SERIN_TRY(const std::string text, item.text());
-    const auto url = net::parse_url(text);
-    if (!url || url->path != "/") return item.error(fmt::format("must be a url such as http://10.0.0.1:2379, not '{}'", text));
-    replicas.etcd.push_back(url->origin);
-  }
-  if (replicas.etcd.empty()) return list.error("must be a list of at least one url such as http://10.0.0.1:2379");
-  SERIN_TRY(replicas.etcd_tls, read_client_tls(node, std::ranges::any_of(replicas.etcd, &net::Origin::secure)));
-  SERIN_TRY(replicas.prefix, node.text("prefix", replicas.prefix));
-  if (!replicas.prefix.starts_with('/') || replicas.prefix.ends_with('/') || replicas.prefix.size() > kLongestName)
-    return node.find("prefix")->error("must begin with '/' and not end with one");
-  SERIN_TRY(replicas.user, node.text("user", ""));
-  SERIN_TRY(replicas.password_file, node.text("password_file", ""));
-  if (replicas.user.empty() != replicas.password_file.empty()) return node.error("user and password_file belong together");
-  SERIN_TRY(replicas.timeout, read_milliseconds(node, "timeout", replicas.timeout, milliseconds(10)));
-  return {};
-}
-
-/// `store: FILE`, or `store: {file: FILE, etcd: {...}}` with `replicas: {max, listen, name}` beside it.
-Status read_store(const Node& root, RouterConfig& config) {
-  const auto store = root.find("store"), replicas = root.find("replicas");
-  const auto etcd = store && store->is_map() ? store->find("etcd") : std::nullopt;
-  if (store && store->is_map()) {
-    SERIN_CHECK(store->allow_only({"file", "etcd"}));
-    SERIN_TRY(config.store, store->text("file", config.store));
-  } else if (store) {
-    SERIN_TRY(config.store, store->text());
-  }
-  if (config.store.empty()) return store->error("must be the path of a file");
-  if (!etcd && !replicas) return {};
-  if (!etcd) return replicas->error("several routers need a store that they share: store: {etcd: {endpoints: [...]}}");
-  if (!replicas) return etcd->error("say how many routers there may be: replicas: {max: 3, listen: ADDRESS:PORT}");
-  SERIN_CHECK(replicas->allow_only({"max", "listen", "name"}));
-  ReplicasConfig shared;
-  if (!replicas->find("max")) return replicas->error("needs max, the maximum number of routers, by which alpha is divided");
-  SERIN_TRY(shared.max, replicas->integer("max", 1, 64, 1));
-  SERIN_TRY(const Node listen, replicas->at("listen"));
-  SERIN_TRY(shared.listen, read_listen(listen));
-  SERIN_TRY(shared.name, replicas->text("name", ""));
-  if (shared.name.size() > kLongestName || shared.name.find('/') != std::string::npos)
-    return replicas->find("name")->error(fmt::format("must be at most {} characters without '/'", kLongestName));
-  SERIN_CHECK(read_etcd(*etcd, shared));
-  config.replicas = std::move(shared);
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include "router/control/service_control.h"
 #include "router/control/services.h"
 #include "router/store/etcd_store.h"
+#include "router/store/kubernetes_store.h"
 #include "router/store/lock_file.h"
 #include "router/store/replicated_store.h"
 #include "router/store/sqlite_store.h"
@@ -30,15 +31,32 @@ constexpr size_t kLongestPassword = 1024;
 
 Time now() { return Time::clock::now(); }
 
+Result<std::unique_ptr<store::SharedStore>> open_kubernetes(const KubernetesConfig& config) {
+  kubernetes::Cluster cluster;
+  if (config.server) {
+    cluster.server = *config.server;
+    cluster.token_file = config.token_file;
+    cluster.tls = config.tls;
+  } else {
+    auto own = kubernetes::in_cluster();
+    if (!own) return own.error().in("store: kubernetes");
+    cluster = *std::move(own);
+  }
+  if (!config.name_space.empty()) cluster.name_space = config.name_space;
+  cluster.timeout = config.timeout;
+  return store::make_kubernetes_store(std::move(cluster), config.group);
+}
+
 Result<std::unique_ptr<store::SharedStore>> open_shared_store(const ReplicasConfig& config) {
-  store::EtcdOptions options{
-      .endpoints = config.etcd, .user = config.user, .password = "", .timeout = config.timeout, .tls = config.etcd_tls};
-  if (!config.password_file.empty()) {
-    auto text = read_file(config.password_file, kLongestPassword);
+  if (config.kubernetes) return open_kubernetes(*config.kubernetes);
+  const EtcdConfig& etcd = *config.etcd;
+  store::EtcdOptions options{.endpoints = etcd.endpoints, .user = etcd.user, .password = "", .timeout = etcd.timeout, .tls = etcd.tls};
+  if (!etcd.password_file.empty()) {
+    auto text = read_file(etcd.password_file, kLongestPassword);
     if (!text) return text.error().in("store: etcd: password_file");
     options.password = text->substr(0, text->find_last_not_of("\r\n") + 1);
   }
-  return store::make_etcd_store(std::move(options), config.prefix);
+  return store::make_etcd_store(std::move(options), etcd.prefix);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 
+#include "router/config/config_store.h"
 #include "router/store/record_json.h"
 #include "runtime/base/log.h"
 #include "runtime/net/client.h"
@@ -190,6 +191,8 @@ void Peers::State::tell(const std::shared_ptr<const std::string>& body, const st
 Peers::Peers(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Result<std::unique_ptr<Peers>> Peers::start(const Listen& listen, PeerEvents events, metrics::Registry& metrics) {
+  const auto address = reachable_address(listen);
+  if (!address) return address.error().in("replicas: listen");
   auto state = std::make_unique<State>();
   state->events = std::move(events);
   state->received = metrics.counter("serin_route_sightings_received_total", "Answers that other routers have reported to this one.");
@@ -204,8 +207,8 @@ Result<std::unique_ptr<Peers>> Peers::start(const Listen& listen, PeerEvents eve
                                    [raw](const net::Request& request, net::Responder responder) { responder.send(raw->answer(request)); });
   if (!server) return server.error().in("replicas: listen");
   state->server = *std::move(server);
-  const bool v6 = listen.address.find(':') != std::string::npos;
-  state->address = fmt::format("{}{}{}:{}", v6 ? "[" : "", listen.address, v6 ? "]" : "", state->server->port());
+  const bool v6 = address->find(':') != std::string::npos;
+  state->address = fmt::format("{}{}{}:{}", v6 ? "[" : "", *address, v6 ? "]" : "", state->server->port());
   state->loops.post(0, [raw] { raw->tick(); });
   return std::unique_ptr<Peers>(new Peers(std::move(state)));
 }

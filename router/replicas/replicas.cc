@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "kernels/mutex.h"
+#include "router/config/config_store.h"
 #include "router/replicas/peers.h"
 #include "runtime/base/log.h"
 #include "runtime/base/sleeper.h"
@@ -255,8 +256,9 @@ Result<std::unique_ptr<Replicas>> Replicas::start(const ReplicasConfig& config, 
                                               return all;
                                             }},
                                        metrics));
+  const std::string named = own_name(config);
   const store::Member self{
-      .id = config.name.empty() ? state->peers->address() : config.name, .peer = state->peers->address(), .secret = state->peers->secret()};
+      .id = named.empty() ? state->peers->address() : named, .peer = state->peers->address(), .secret = state->peers->secret()};
   {
     const MutexLock lock(state->mutex);  // peers may call already
     state->self = self;

@@ -1,4 +1,4 @@
-// shared_store.h: The interface through which several routers agree: etcd today, the Kubernetes API later.
+// shared_store.h: The interface through which several routers agree: etcd or the Kubernetes API.
 //
 //   shared.watch([] { wake(); });
 //   SERIN_CHECK(shared.join(self));                      // and stay() every second

@@ -48,8 +48,9 @@ READERS = {
     ("read_admin", "node"): "admin.",
     ("read_listener_tls", "node"): "tls.",  # and admin.tls
     ("read_store", "store"): "store.",
-    ("read_store", "replicas"): "replicas.",
+    ("read_replicas", "node"): "replicas.",
     ("read_etcd", "node"): "store.etcd.",
+    ("read_kubernetes", "node"): "store.kubernetes.",
     ("read_limits", "node"): "limits.",
     ("read_service", "node"): "services.",
     ("read_split", "node"): "services.split.",

@@ -13,73 +13,26 @@ import time
 import pytest
 
 from backends import Faults
-from conftest import call, serin, wait_until
+from conftest import serin, wait_until
 from etcd import Cluster, text64
-from routers import JSON, UNLIMITED_ADMIN, AppliedWeight, Router, reload, service, spec
+from router_group import HOLD, Group
+from routers import AppliedWeight, reload, spec
 from traffic import Traffic, ask
 
-HOLD = {"until": {"duration": "1h"}}
 LONG = bool(os.environ.get("SERIN_LONG"))
 RUNS = 200 if LONG else 10
 
 
-class Group:
-    """Three routers named a, b and c, each with its own way to etcd."""
+class EtcdGroup(Group):
+    """Each router has its own way to etcd."""
 
     def __init__(self, folder, etcd, backends, stack, **of_service):
-        self.of_service = of_service
-        self.folder, self.etcd, self.backends, self.stack = folder, etcd, backends, stack
+        self.etcd = etcd
         self.ways = {name: etcd.way() for name in "abc"}
-        self.routers = {}
-        for name in "abc":
-            self.launch(name)
+        super().__init__(folder, backends, stack, **of_service)
 
-    def launch(self, name, **etcd_options):
-        home = self.folder / name
-        home.mkdir(exist_ok=True)
-        config = {"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "services": [service(*self.backends, **self.of_service)],
-                  "store": {"file": str(home / "router.db"), "etcd": {"endpoints": self.ways[name].urls, **etcd_options}},
-                  "replicas": {"max": 3, "listen": "127.0.0.1:0", "name": name}}
-        (home / "router.yaml").write_text(json.dumps(config))
-        router = self.stack.enter_context(Router(home, "route", "--drain-seconds", 0, "--config", home / "router.yaml"))
-        self.routers[name] = router
-        return router
-
-    def all(self):
-        return list(self.routers.values())
-
-    def replicas(self, router):
-        return router.status()["replicas"]
-
-    def leader(self, among="abc"):
-        """The name of the one that all of these name, and that says so itself."""
-        def agreed():
-            named = {self.replicas(self.routers[name])["leader"] for name in among}
-            return named.pop() if len(named) == 1 and named != {""} and next(iter(named)) in among else None
-        return wait_until(agreed, 20, "one leader")
-
-    def settled(self, count=3):
-        wait_until(lambda: all(len(self.replicas(router)["alive"]) == count for router in self.all()), 20, f"{count} routers alive")
-        return self.leader()
-
-    def start(self, weight=25):
-        """A rollout that stays at this weight, asked for at any router that leads or says who does."""
-        wait_until(lambda: all(router.healthy("2") == 1 for router in self.all()), 10, "health checked")
-        asked = spec(steps=[{"setWeight": weight, **HOLD}])
-        wait_until(lambda: self.routers[self.leader()].post("/v1/rollouts", asked).status == 201, 15, "started by who leads")
-        self.wait_for_weight(weight)
-
-    def weights(self, names="abc"):
-        return [self.routers[name].metric("serin_route_weight_ppm", version="2") / 10_000 for name in names]
-
-    def wait_for_weight(self, weight, names="abc"):
-        wait_until(lambda: self.weights(names) == [weight] * len(names), 15, f"{weight} % at all of {names}: {self.weights(names)}")
-
-    def wait_for_phase(self, phase, names="abc", seconds=15):
-        wait_until(lambda: all(self.routers[name].rollout()["phase"] == phase for name in names), seconds, f"{phase} at all of {names}")
-
-    def set_weight(self, name, weight):
-        return call(f"{self.routers[name].admin}/v1/rollouts/digits:set-weight", {"weight": weight}, JSON)
+    def shared(self, name, **options):
+        return {"etcd": {"endpoints": self.ways[name].urls, **options}}
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +52,7 @@ def clusters(tmp_path_factory):
 @pytest.fixture
 def group(tmp_path, backend, clusters):
     with contextlib.ExitStack() as stack:
-        group = Group(tmp_path, clusters(), [backend("1"), backend("2")], stack)
+        group = EtcdGroup(tmp_path, clusters(), [backend("1"), backend("2")], stack)
         group.settled()
         yield group
 
@@ -146,7 +99,7 @@ def test_several_canaries_at_once(tmp_path, backend, clusters):
     """Each has one weight at all routers and one verdict; a promotion reaches all, and a new leader goes on with it."""
     with contextlib.ExitStack() as stack:
         backends = [backend(version) for version in "123"]
-        group = Group(tmp_path, clusters(), backends, stack, rollouts=2)
+        group = EtcdGroup(tmp_path, clusters(), backends, stack, rollouts=2)
         leader = group.settled()
         wait_until(lambda: all(router.healthy("3") == 1 for router in group.all()), 10, "health checked")
         for canary, weight in (("2", 10), ("3", 30)):

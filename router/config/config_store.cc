@@ -1,0 +1,136 @@
+#include "router/config/config_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "router/config/config_parts.h"
+#include "router/config/config_tls.h"
+
+namespace serin::router {
+namespace {
+
+using config::Node;
+using std::chrono::milliseconds;
+
+constexpr size_t kLongestLabel = 63;
+
+Result<EtcdConfig> read_etcd(const Node& node) {
+  EtcdConfig etcd;
+  SERIN_CHECK(node.allow_only({"endpoints", "prefix", "user", "password_file", "timeout", "tls"}));
+  SERIN_TRY(const Node list, node.at("endpoints"));
+  for (const Node& item : list.items()) {
+    SERIN_TRY(const std::string text, item.text());
+    const auto url = net::parse_url(text);
+    if (!url || url->path != "/") return item.error(fmt::format("must be a url such as http://10.0.0.1:2379, not '{}'", text));
+    etcd.endpoints.push_back(url->origin);
+  }
+  if (etcd.endpoints.empty()) return list.error("must be a list of at least one url such as http://10.0.0.1:2379");
+  SERIN_TRY(etcd.tls, read_client_tls(node, std::ranges::any_of(etcd.endpoints, &net::Origin::secure)));
+  SERIN_TRY(etcd.prefix, node.text("prefix", etcd.prefix));
+  if (!etcd.prefix.starts_with('/') || etcd.prefix.ends_with('/') || etcd.prefix.size() > kLongestName)
+    return node.find("prefix")->error("must begin with '/' and not end with one");
+  SERIN_TRY(etcd.user, node.text("user", ""));
+  SERIN_TRY(etcd.password_file, node.text("password_file", ""));
+  if (etcd.user.empty() != etcd.password_file.empty()) return node.error("user and password_file belong together");
+  SERIN_TRY(etcd.timeout, read_milliseconds(node, "timeout", etcd.timeout, milliseconds(10)));
+  return etcd;
+}
+
+/// A name that Kubernetes accepts for an object and for a label.
+bool is_label(std::string_view text) {
+  const auto inner = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  return !text.empty() && text.size() <= kLongestLabel && std::ranges::all_of(text, inner) && !text.starts_with('-') &&
+         !text.ends_with('-');
+}
+
+Result<std::string> read_label(const Node& node, std::string_view key, std::string fallback) {
+  SERIN_TRY(std::string text, node.text(key, std::move(fallback)));
+  if (const auto given = node.find(key); given && !is_label(text))
+    return given->error(fmt::format("must be 1 to {} lower-case letters, digits and '-'", kLongestLabel));
+  return text;
+}
+
+/// Whatever is absent comes from the pod that the router runs in.
+Result<KubernetesConfig> read_kubernetes(const Node& node) {
+  SERIN_CHECK(node.allow_only({"server", "namespace", "group", "token_file", "timeout", "tls"}));
+  KubernetesConfig kubernetes;
+  SERIN_TRY(kubernetes.name_space, read_label(node, "namespace", ""));
+  SERIN_TRY(kubernetes.group, read_label(node, "group", kubernetes.group));
+  SERIN_TRY(kubernetes.timeout, read_milliseconds(node, "timeout", kubernetes.timeout, milliseconds(10)));
+  SERIN_TRY(kubernetes.token_file, node.text("token_file", ""));
+  const auto server = node.find("server");
+  if (!server) {
+    for (const char* key : {"token_file", "tls"})
+      if (const auto given = node.find(key)) return given->error("belongs to `server`; a pod has its own");
+    return kubernetes;
+  }
+  SERIN_TRY(const std::string text, server->text());
+  const auto url = net::parse_url(text);
+  if (!url || url->path != "/") return server->error(fmt::format("must be a url such as https://10.0.0.1:6443, not '{}'", text));
+  kubernetes.server = url->origin;
+  if (kubernetes.name_space.empty()) return node.error("needs namespace, because server is no pod's own");
+  SERIN_TRY(kubernetes.tls, read_client_tls(node, url->origin.secure));
+  return kubernetes;
+}
+
+Result<ReplicasConfig> read_replicas(const Node& node) {
+  SERIN_CHECK(node.allow_only({"max", "listen", "name"}));
+  ReplicasConfig replicas;
+  if (!node.find("max")) return node.error("needs max, the maximum number of routers, by which alpha is divided");
+  SERIN_TRY(replicas.max, node.integer("max", 1, 64, 1));
+  SERIN_TRY(const Node listen, node.at("listen"));
+  SERIN_TRY(replicas.listen, read_listen(listen));
+  SERIN_TRY(replicas.name, node.text("name", ""));
+  if (replicas.name.size() > kLongestName || replicas.name.find('/') != std::string::npos)
+    return node.find("name")->error(fmt::format("must be at most {} characters without '/'", kLongestName));
+  return replicas;
+}
+
+}  // namespace
+
+Status read_store(const Node& root, RouterConfig& config) {
+  const auto store = root.find("store"), replicas = root.find("replicas");
+  std::optional<Node> etcd, kubernetes;
+  if (store && store->is_map()) {
+    SERIN_CHECK(store->allow_only({"file", "etcd", "kubernetes"}));
+    SERIN_TRY(config.store, store->text("file", config.store));
+    etcd = store->find("etcd");
+    kubernetes = store->find("kubernetes");
+  } else if (store) {
+    SERIN_TRY(config.store, store->text());
+  }
+  if (config.store.empty()) return store->error("must be the path of a file");
+  if (etcd && kubernetes) return kubernetes->error("etcd is given, too; routers share one of them");
+  const auto& shared = etcd ? etcd : kubernetes;
+  if (!shared && !replicas) return {};
+  if (!shared)
+    return replicas->error("several routers need a store that they share: store: {etcd: {endpoints: [...]}}, or {kubernetes: {}}");
+  if (!replicas) return shared->error("say how many routers there may be: replicas: {max: 3, listen: ADDRESS:PORT}");
+  SERIN_TRY(ReplicasConfig several, read_replicas(*replicas));
+  if (etcd) {
+    SERIN_TRY(several.etcd, read_etcd(*etcd));
+  } else {
+    SERIN_TRY(several.kubernetes, read_kubernetes(*kubernetes));
+  }
+  config.replicas = std::move(several);
+  return {};
+}
+
+Result<std::string> reachable_address(const Listen& listen) {
+  if (!listen.is_any()) return listen.address;
+  if (const char* pod = std::getenv("POD_IP"); pod != nullptr && *pod != '\0') return std::string(pod);
+  return Error{Code::kFailedPrecondition,
+               fmt::format("{} is no address that another router can reach: give one, or set the variable POD_IP "
+                           "(fieldRef: status.podIP)",
+                           listen.address)};
+}
+
+std::string own_name(const ReplicasConfig& config) {
+  if (!config.name.empty() || !config.kubernetes) return config.name;
+  const char* pod = std::getenv("POD_NAME");
+  return pod == nullptr ? "" : pod;
+}
+
+}  // namespace serin::router
