@@ -17,6 +17,7 @@
 #include "router/admin/openapi.h"
 #include "router/admin/outcome_reports.h"
 #include "router/admin/permissions.h"
+#include "router/config/read_rollout.h"
 #include "router/dashboard/dashboard.h"
 #include "router/view/status_json.h"
 #include "runtime/base/config.h"
@@ -128,7 +129,8 @@ Response AdminApi::route(const Request& request, const Caller& caller) {
     if (colon != std::string::npos) return command(rest.substr(0, colon), rest.substr(colon + 1), request, caller);
     if (const size_t gates = rest.find(kGates); gates != std::string::npos)
       return gate(rest.substr(0, gates), rest.substr(gates + kGates.size()), request);
-    if (!is_read(request)) return method_not_allowed("GET, HEAD");
+    if (request.method == "PUT" && rest.find('/') == std::string::npos) return apply_rollout(rest, request, caller);
+    if (!is_read(request)) return method_not_allowed(rest.find('/') == std::string::npos ? "GET, HEAD, PUT" : "GET, HEAD");
     if (rest.ends_with(kHistory)) return history(rest.substr(0, rest.size() - kHistory.size()), request);
     if (rest.ends_with(kVerdict)) return standing(rest.substr(0, rest.size() - kVerdict.size()));
     if (rest.ends_with(kTimeline)) return timeline(rest.substr(0, rest.size() - kTimeline.size()));
@@ -206,17 +208,9 @@ Response AdminApi::events(std::optional<std::string_view> service, const Request
   return events_.open(*request.loop, index, request.headers.get("last-event-id"));
 }
 
-/// A document of kind Rollout; what it does not say of its guard, the service's configuration says.
 Result<rollout::Spec> AdminApi::read_spec(const Request& request) const {
   SERIN_TRY(const config::Node document, read_body(request));
-  SERIN_TRY(rollout::Spec spec, rollout::parse_spec(document));
-  const auto service = std::ranges::find(config_.services, spec.service, &ServiceConfig::name);
-  if (service == config_.services.end()) return Error{Code::kNotFound, fmt::format("no service '{}'", spec.service)};
-  spec.guard = service->guard;
-  if (const auto guard = document.find("guard")) {
-    SERIN_TRY(spec.guard, rollout::parse_guard(*guard, service->guard));
-  }
-  return spec;
+  return read_rollout(document, config_);
 }
 
 Response AdminApi::start_rollout(const Request& request, const Caller& caller) {
@@ -227,6 +221,25 @@ Response AdminApi::start_rollout(const Request& request, const Caller& caller) {
   const auto command = read_request(request, caller);
   if (!command) return error_response(command.error());
   return status_response(201, controller_.start(*std::move(spec), *command));
+}
+
+/// Declarative: the same document may be sent again and again.
+Response AdminApi::apply_rollout(const std::string& service, const Request& request, const Caller& caller) {
+  if (auto refusal = access_.require(Role::kOperator, caller, "start")) return *std::move(refusal);
+  if (auto elsewhere = at_leader(request)) return *std::move(elsewhere);
+  const bool dry_run = request.query == "dry_run=true";
+  if (!dry_run && !request.query.empty() && request.query != "dry_run=false")
+    return error_response(invalid(fmt::format("query: must be dry_run=true or dry_run=false, not '{}'", request.query)));
+  auto spec = read_spec(request);
+  if (!spec) return error_response(spec.error());
+  if (spec->service != service)
+    return error_response(invalid(fmt::format("service: must be '{}' as in the path, not '{}'", service, spec->service)));
+  const auto command = read_request(request, caller);
+  if (!command) return error_response(command.error());
+  const auto applied = controller_.apply(*std::move(spec), *command, dry_run);
+  if (!applied) return error_response(applied.error());
+  const bool starts = applied->action == ApplyAction::kStart || applied->action == ApplyAction::kReplace;
+  return json_response(starts && !dry_run ? 201 : 200, applied_json(*applied));
 }
 
 Response AdminApi::command(const std::string& service, const std::string& verb, const Request& request, const Caller& caller) {

@@ -39,6 +39,7 @@ class AdminApi {
   net::Response health(const net::Request& request) const;
   void tell_refusal(const net::Request& request, const Caller& caller, const net::Response& response) const;
   net::Response route(const net::Request& request, const Caller& caller);
+  net::Response apply_rollout(const std::string& service, const net::Request& request, const Caller& caller);
   net::Response start_rollout(const net::Request& request, const Caller& caller);
   std::optional<net::Response> at_leader(const net::Request& request) const;
   net::Response command(const std::string& service, const std::string& verb, const net::Request& request, const Caller& caller);

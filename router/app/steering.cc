@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "router/config/config_store.h"
 #include "router/control/services.h"
 
 namespace serin::router {
@@ -36,15 +37,22 @@ Status Steering::begin(metrics::Registry& metrics, LearnedServices* learned) {
       config_.prometheus_tls);
   webhooks_ = std::make_unique<Webhooks>(config_.webhooks, controller_->store(), gatekeeper(), metrics);
   webhooks_ready_ = true;
+  if (config_.replicas && config_.replicas->kubernetes) {
+    SERIN_TRY(kubernetes::Cluster cluster, cluster_of(*config_.replicas->kubernetes));
+    objects_ = std::make_unique<RolloutObjects>(std::move(cluster), config_, *controller_);
+    objects_ready_ = true;
+  }
   return {};
 }
 
 void Steering::retire() {
   if (!controller_) return;
+  if (objects_) objects_->end();
   prometheus_.reset();
   webhooks_ready_ = false;
   controller_->stop();
   webhooks_.reset();
+  objects_.reset();
   replicas_.reset();  // last: what was left to be saved was the leader's to save
   controller_->retire();
 }
@@ -61,6 +69,7 @@ std::optional<ReplicasStatus> Steering::replicas() const { return replicas_ ? st
 
 void Steering::on_saved(bool wrote) {
   if (wrote && webhooks_ready_) webhooks_->wake();
+  if (wrote && objects_ready_) objects_->wake();
   audit_behind_ = audit_behind_ || wrote;
   if (audit_ == nullptr || !audit_behind_) return;
   const auto told = audit_->follow(controller_->store());

@@ -127,6 +127,22 @@ Result<std::string> reachable_address(const Listen& listen) {
                            listen.address)};
 }
 
+Result<kubernetes::Cluster> cluster_of(const KubernetesConfig& config) {
+  kubernetes::Cluster cluster;
+  if (config.server) {
+    cluster.server = *config.server;
+    cluster.token_file = config.token_file;
+    cluster.tls = config.tls;
+  } else {
+    auto own = kubernetes::in_cluster();
+    if (!own) return own.error().in("store: kubernetes");
+    cluster = *std::move(own);
+  }
+  if (!config.name_space.empty()) cluster.name_space = config.name_space;
+  cluster.timeout = config.timeout;
+  return cluster;
+}
+
 std::string own_name(const ReplicasConfig& config) {
   if (!config.name.empty() || !config.kubernetes) return config.name;
   const char* pod = std::getenv("POD_NAME");

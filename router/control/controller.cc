@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <random>
+#include <ranges>
 #include <thread>
 #include <utility>
 
+#include "router/config/config_store.h"
 #include "router/control/service_control.h"
 #include "router/control/services.h"
 #include "router/store/etcd_store.h"
@@ -31,24 +33,11 @@ constexpr size_t kLongestPassword = 1024;
 
 Time now() { return Time::clock::now(); }
 
-Result<std::unique_ptr<store::SharedStore>> open_kubernetes(const KubernetesConfig& config) {
-  kubernetes::Cluster cluster;
-  if (config.server) {
-    cluster.server = *config.server;
-    cluster.token_file = config.token_file;
-    cluster.tls = config.tls;
-  } else {
-    auto own = kubernetes::in_cluster();
-    if (!own) return own.error().in("store: kubernetes");
-    cluster = *std::move(own);
-  }
-  if (!config.name_space.empty()) cluster.name_space = config.name_space;
-  cluster.timeout = config.timeout;
-  return store::make_kubernetes_store(std::move(cluster), config.group);
-}
-
 Result<std::unique_ptr<store::SharedStore>> open_shared_store(const ReplicasConfig& config) {
-  if (config.kubernetes) return open_kubernetes(*config.kubernetes);
+  if (config.kubernetes) {
+    SERIN_TRY(kubernetes::Cluster cluster, cluster_of(*config.kubernetes));
+    return store::make_kubernetes_store(std::move(cluster), config.kubernetes->group);
+  }
   const EtcdConfig& etcd = *config.etcd;
   store::EtcdOptions options{.endpoints = etcd.endpoints, .user = etcd.user, .password = "", .timeout = etcd.timeout, .tls = etcd.tls};
   if (!etcd.password_file.empty()) {
@@ -88,6 +77,7 @@ struct Controller::State {
   template <class Command>
   Result<ServiceStatus> command(const std::string& service, const Command& command, bool may_rise = false,
                                 ServiceControl* const* chosen = nullptr);
+  std::optional<TrackRollout> earlier_verdict(const rollout::Spec& spec, const std::vector<ServiceControl*>& tracks);
 };
 
 Status Controller::State::open(metrics::Registry& metrics, const LearnedServices& learned) {
@@ -251,6 +241,49 @@ Result<ServiceStatus> Controller::start(rollout::Spec spec, const Request& reque
     return tracks->start(std::move(spec), request, now(), chosen);
   };
   return state_->command(service, begin, /*may_rise=*/true, &chosen);
+}
+/// The latest rollout of this version and revision that was rolled back, among those whose verdicts are kept.
+std::optional<TrackRollout> Controller::State::earlier_verdict(const rollout::Spec& spec, const std::vector<ServiceControl*>& tracks) {
+  for (const ServiceControl* track : tracks) {
+    const auto log = store->history(track->config().name, store::kHistoryLimit);
+    if (!log) continue;  // the last one of each track is known without it
+    for (const HistoryEntry& entry : *log | std::views::reverse) {
+      if (entry.event != "rolled_back") continue;
+      const auto verdict = store->verdict(entry.rollout);
+      if (!verdict || !*verdict) continue;
+      if (TrackRollout earlier = read_verdict((*verdict)->json); was_rolled_back(spec, earlier)) return earlier;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<Applied> Controller::apply(rollout::Spec spec, const Request& request, bool dry_run) {
+  SERIN_TRY(ServiceControl * control, state_->find(spec.service));
+  Tracks* const tracks = state_->opened_services->tracks_of(spec.service);
+  const std::vector<ServiceControl*> controls = tracks == nullptr ? std::vector{control} : tracks->all();
+  std::vector<TrackRollout> last;
+  last.reserve(controls.size());
+  for (const ServiceControl* each : controls) last.push_back(each->track_rollout());
+  ApplyDecision decision = decide_apply(spec, last, control->standing().stable);
+  const auto starts = [&] { return decision.action == ApplyAction::kStart || decision.action == ApplyAction::kReplace; };
+  const size_t index = decision.of == nullptr ? 0 : static_cast<size_t>(decision.of - last.data());
+  const auto earlier = starts() ? state_->earlier_verdict(spec, controls) : std::nullopt;
+  if (earlier) decision = blocked_by(spec, *earlier);
+  Applied applied{.action = decision.action,
+                  .message = decision.message,
+                  .current = decision.of == nullptr ? "" : decision.of->spec,
+                  .wanted = as_stored(spec, decision.of),
+                  .status = state_->status(*controls[index])};
+  applied.differs = !starts() && decision.of != nullptr && applied.current != applied.wanted;
+  if (!starts()) return applied;
+  if (decision.action == ApplyAction::kReplace) {
+    SERIN_CHECK(controls[index]->may_replace(spec));
+    if (!dry_run && controls[index]->supersede(decision.message, now())) state_->changed();
+  }
+  if (dry_run) return applied;
+  SERIN_TRY(applied.status, start(std::move(spec), request));
+  if (applied.message.empty()) applied.message = fmt::format("rollout '{}' has started", applied.status.rollout->state.id);
+  return applied;
 }
 Result<ServiceStatus> Controller::set_weight(const std::string& service, uint32_t weight_ppm, const Request& request) {
   return state_->command(

@@ -18,6 +18,7 @@
 
 #include "router/config/config.h"
 #include "router/config/split.h"
+#include "router/control/apply.h"
 #include "router/control/command.h"
 #include "router/control/learned.h"
 #include "router/control/observer.h"
@@ -74,6 +75,8 @@ class Controller {
   using Request = CommandRequest;
   /// kFailedPrecondition (409): one is running. kInvalidArgument: the canary is stable or unknown, or none of its endpoints is healthy.
   Result<ServiceStatus> start(rollout::Spec spec, const Request& request);
+  /// Starts it unless that was done before (apply.h). `dry_run`: changes nothing. Errors: those of start().
+  Result<Applied> apply(rollout::Spec spec, const Request& request, bool dry_run = false);
   Result<ServiceStatus> set_weight(const std::string& service, uint32_t weight_ppm, const Request& request);
   Result<ServiceStatus> pause(const std::string& service, const Request& request);
   Result<ServiceStatus> resume(const std::string& service, const Request& request);

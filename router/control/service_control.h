@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernels/mutex.h"
+#include "router/control/apply.h"
 #include "router/control/command.h"
 #include "router/control/leadership.h"
 #include "router/control/learned.h"
@@ -100,6 +101,9 @@ class ServiceControl {
     bool everything = false;  ///< it runs and is to get all of the requests
   };
   Standing standing() const;
+  TrackRollout track_rollout() const;
+  /// The errors that start() would give if no rollout ran.
+  Status may_replace(const rollout::Spec& spec) const;
   Status check_epoch(const std::optional<uint64_t>& if_match) const;
   /// Another track promoted `version`, or was undone: it is stable, and a rollout against the one before ends. The change to wait for;
   /// nothing: it is stable here already.

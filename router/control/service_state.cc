@@ -127,6 +127,10 @@ Result<rollout::Spec> ServiceState::prepared(rollout::Spec given) const {
     return Error{Code::kFailedPrecondition, fmt::format("rollout '{}' of service '{}' is {}: end it before another starts", state.id,
                                                         config.name, rollout::phase_name(state.phase))};
   }
+  return completed(std::move(given));
+}
+
+Result<rollout::Spec> ServiceState::completed(rollout::Spec given) const {
   if (given.stable.empty()) given.stable = stable;
   if (given.baseline == given.stable) given.baseline.clear();
   given.gates = config.gates;

@@ -58,6 +58,8 @@ struct ServiceState {
   Result<rollout::Rollout*> running(std::string_view command);
   /// The specification with the defaults of the service, if a rollout of it may begin.
   Result<rollout::Spec> prepared(rollout::Spec spec) const;
+  /// The same, whether or not one runs.
+  Result<rollout::Spec> completed(rollout::Spec spec) const;
   Status check_undo() const;
   /// The specification of the last rollout, to start it again.
   Result<rollout::Spec> last_spec() const;

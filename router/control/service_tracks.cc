@@ -85,6 +85,24 @@ Status ServiceControl::check_epoch(const std::optional<uint64_t>& if_match) cons
   return state_.check_epoch(if_match);
 }
 
+TrackRollout ServiceControl::track_rollout() const {
+  const MutexLock lock(mutex_);
+  TrackRollout of{.track = config_.name};
+  if (!state_.last) return of;
+  of.state = state_.rollout ? state_.rollout->state() : state_.last_state();
+  of.spec = state_.last->spec;
+  of.started_wall_ms = state_.last->started_wall_ms;
+  of.revision = revision_of(of.spec);
+  return of;
+}
+
+Status ServiceControl::may_replace(const rollout::Spec& spec) const {
+  const MutexLock lock(mutex_);
+  SERIN_CHECK(check_store());
+  SERIN_CHECK(state_.completed(spec));
+  return {};
+}
+
 bool ServiceControl::supersede(const std::string& why, Time now) {
   const MutexLock lock(mutex_);
   if (!state_.rollout) return false;

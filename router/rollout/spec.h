@@ -16,6 +16,7 @@ namespace serin::rollout {
 inline constexpr uint32_t kAll = 1'000'000;  ///< 100 % in parts per million
 /// shadow: auto: at most this part of stable's requests, and less where the canary has no time to spare (proxy/spare_time.h).
 inline constexpr uint32_t kAutoShadowPpm = 100'000;
+inline constexpr size_t kLongestRevision = 200;
 
 struct Step {
   uint32_t weight_ppm = 0;  ///< {setWeight: 5}; 0 with shadow_ppm: a shadow step
@@ -135,6 +136,7 @@ struct Gates {
 
 struct Spec {
   std::string service, stable, canary;  ///< stable empty: the current stable version
+  std::string revision;  ///< with the canary's version it names what `apply` starts once (control/apply.h); such as a digest; may be empty
   /// A version that runs stable's model on replicas like the canary's; empty: compared with stable itself.
   std::string baseline;
   Sticky sticky;

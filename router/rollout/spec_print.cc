@@ -137,6 +137,7 @@ std::string print_spec(const Spec& spec) {
   std::string text = fmt::format("kind: Rollout\nservice: {}\n", in_quotes(spec.service));
   if (!spec.stable.empty()) text += fmt::format("stable: {{version: {}}}\n", in_quotes(spec.stable));
   text += fmt::format("canary: {{{}}}\n", print_canary(spec));
+  if (!spec.revision.empty()) text += fmt::format("revision: {}\n", in_quotes(spec.revision));
   text += print_steps(spec) + print_guard(spec.guard) + print_certify(spec.certify) + print_shield(spec.shield);
   return spec.dry_run.empty() ? text : text + fmt::format("dryRun: {}\n", print_list(spec.dry_run));
 }

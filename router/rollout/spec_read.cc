@@ -204,7 +204,7 @@ Guard read_guard(const Node& node, Guard guard, Problems& problems) {
 }  // namespace
 
 Spec parse_spec(const Node& document, Problems& problems) {
-  check_keys(document, {"kind", "service", "stable", "canary", "steps", "guard", "certify", "shield", "dryRun"},
+  check_keys(document, {"kind", "service", "stable", "canary", "revision", "steps", "guard", "certify", "shield", "dryRun"},
              {"webhooks", "replicas", "analysis"}, problems);
   Spec spec;
   if (!document.is_map() && !document.is_null()) return spec;

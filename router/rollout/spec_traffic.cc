@@ -104,6 +104,9 @@ void read_traffic(const Node& document, Spec& spec, Problems& problems) {
     read_version(*stable, {"version"}, spec.stable, problems);
     if (spec.baseline == spec.stable) spec.baseline.clear();  // compared with stable itself
   }
+  if (const auto revision = document.find("revision"); revision && problems.read(spec.revision, revision->text()))
+    if (spec.revision.size() > kLongestRevision || !std::ranges::all_of(spec.revision, [](char c) { return c > ' ' && c <= '~'; }))
+      problems.add(revision->error(fmt::format("must be at most {} printable ASCII characters without spaces", kLongestRevision)));
   if (spec.canary == spec.stable && !spec.canary.empty())
     problems.add(canary->error(fmt::format("canary and stable are both version '{}'; they must differ", spec.canary)));
 }

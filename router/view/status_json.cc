@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "router/view/applied.h"
 #include "router/view/history.h"
 #include "router/view/service_list.h"
 #include "router/view/status.h"
@@ -138,6 +139,15 @@ view::TimelineArm view_arm(const Timeline& timeline, AnswerSummary Timeline::Poi
 }  // namespace
 
 std::string status_json(const ServiceStatus& status) { return schema::to_json(view::kStatus, view_status(status)); }
+
+std::string applied_json(const Applied& applied) {
+  return schema::to_json(view::kApplied, {.action = std::string(action_name(applied.action)),
+                                          .message = applied.message,
+                                          .specification_differs = applied.differs,
+                                          .current = applied.current,
+                                          .wanted = applied.wanted,
+                                          .status = view_status(applied.status)});
+}
 
 std::string rollouts_json(const std::vector<ServiceStatus>& statuses) {
   view::StatusList list;

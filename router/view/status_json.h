@@ -10,6 +10,7 @@
 namespace serin::router {
 
 std::string status_json(const ServiceStatus& status);
+std::string applied_json(const Applied& applied);
 /// Of those that have, or had, a rollout.
 std::string rollouts_json(const std::vector<ServiceStatus>& statuses);
 std::string timeline_json(const std::string& service, const Timeline& timeline);

@@ -14,6 +14,7 @@ import yaml
 from conftest import ROOT, serin, wait_until
 
 from backends import Faults
+from rollout_objects import ObjectScenarios, rollout_object
 from router_group import Group
 from traffic import Traffic
 
@@ -31,6 +32,15 @@ class RealGroup(Group):
     def shared(self, name, **options):
         return {"kubernetes": {"server": self.cluster.url, "namespace": self.namespace, "token_file": str(self.tokens),
                                "tls": {"ca": str(self.cluster.ca)}, **options}}
+
+    def apply(self, wanted):
+        self.cluster.kubectl("-n", self.namespace, "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(wanted))
+
+    def find(self, name):
+        return self.cluster.get("-n", self.namespace, "rollouts.serin.dev", name)
+
+    def remove(self, name):
+        self.cluster.kubectl("-n", self.namespace, "delete", "rollouts.serin.dev", name)
 
     def state(self):
         records = self.cluster.get("-n", self.namespace, "routerrecords", "-l", "serin.dev/type=state")["items"]
@@ -122,3 +132,26 @@ def test_kills_of_routers_and_of_the_api_server(group):
             group.wait_for_weight(written)
     events = [entry["event"] for entry in group.routers["a"].history()]
     assert events.count("weight") == 10 and serin("rollout", "history", "digits", "--verify", "--admin", group.routers["b"].admin).returncode == 0
+
+
+class TestObjects(ObjectScenarios):
+    @pytest.fixture
+    def group(self, tmp_path, backend, definitions, namespace):
+        with contextlib.ExitStack() as stack:
+            group = RealGroup(tmp_path, definitions, namespace, [backend("1"), backend("2")], stack)
+            group.settled()
+            wait_until(lambda: all(router.healthy("2") == 1 for router in group.all()), 10, "health checked")
+            yield group
+
+    def test_the_table_that_kubectl_prints(self, group):
+        group.apply(rollout_object())
+        self.wait_for(group, "under way", weight="25%")
+        lines = group.cluster.kubectl("-n", group.namespace, "get", "rollouts.serin.dev").splitlines()
+        assert lines[0].split() == ["NAME", "SERVICE", "CANARY", "PHASE", "WEIGHT", "STEP", "CAUSE", "AGE"]
+        assert lines[1].split()[:6] == ["digits", "digits", "2", "Progressing", "25%", "1/1"]
+        waited = group.cluster.run_kubectl("-n", group.namespace, "wait", "--for=condition=Ready", "rollouts.serin.dev/digits", "--timeout=1s")
+        assert waited.returncode != 0
+
+    def test_a_wrong_key_is_refused_by_the_api_server(self, group):
+        refused = group.cluster.run_kubectl("-n", group.namespace, "create", "--validate=strict", "-f", "-", stdin=json.dumps(rollout_object(canray="2")))
+        assert refused.returncode != 0 and "canray" in refused.stderr

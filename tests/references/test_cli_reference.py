@@ -8,7 +8,7 @@ from reference_pages import page, rows, section, serin, source, words
 
 PAGE = "runtime/cli/REFERENCE.md"
 COMMANDS = ["serve", "check", "bench", "inspect", "load", "route", "version"]
-ACTIONS = ["start", "status", "watch", "set-weight", "pause", "resume", "promote", "abort", "undo", "retry", "outcomes", "explain", "history", "validate",
+ACTIONS = ["start", "apply", "diff", "status", "watch", "set-weight", "pause", "resume", "promote", "abort", "undo", "retry", "outcomes", "explain", "history", "validate",
            "import", "simulate", "drill", "schema"]
 WITHOUT_ROUTER = ["validate", "import", "simulate", "schema"]
 ALL = [[command] for command in COMMANDS] + [["rollout", action] for action in ACTIONS]

@@ -163,6 +163,16 @@ export interface Replica {
   leads: boolean; // It is the leader.
 }
 
+/** What came of a specification that was applied. */
+export interface Applied {
+  action: string; // started, replaced (the one that ran was ended), unchanged (it runs, or was promoted), or blocked (it was rolled back). With dry_run: what it would be.
+  message: string; // A sentence for users.
+  specification_differs: boolean; // Nothing was started, and the rollout of this version and revision has other rules than those given.
+  current: string; // The specification of the rollout that decides, as YAML; empty: there is none.
+  wanted: string; // The specification that was given, in the same form.
+  status: Status; // As GET gives it.
+}
+
 /** All services. */
 export interface ServiceList {
   services: Service[]; // In the order of router.yaml.

@@ -34,6 +34,7 @@ class AdminClient {
 
   /// These return the body of a 2xx answer.
   std::string get(const std::string& target) const { return call("GET", target, ""); }
+  std::string put(const std::string& target, const std::string& body) const { return call("PUT", target, body); }
   std::string post(const std::string& target, const std::string& body) const { return call("POST", target, body); }
 
  private:

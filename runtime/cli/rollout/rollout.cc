@@ -308,6 +308,7 @@ void add_rollout(CLI::App& app, int& exit_code) {
   history->add_option("--limit", options->limit, "entries")->capture_default_str()->check(CLI::Range(1, 10'000));
   history->add_flag("--verify", options->verify, "verify that no entry was changed or removed; exit code 1: print the first bad one");
   history->add_option("--noted", options->noted, "with --verify: a digest that was noted earlier and must still be there");
+  add_apply(*group, exit_code);
   add_rollout_files(*group, exit_code);
   add_simulate(*group, exit_code);
   add_drill(*group, exit_code);

@@ -9,6 +9,8 @@ namespace serin::cli {
 
 /// `validate` and `import`.
 void add_rollout_files(CLI::App& group, int& exit_code);
+/// `apply` and `diff`.
+void add_apply(CLI::App& group, int& exit_code);
 void add_simulate(CLI::App& group, int& exit_code);
 void add_drill(CLI::App& group, int& exit_code);
 void add_schema(CLI::App& group, int& exit_code);

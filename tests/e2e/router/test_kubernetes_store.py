@@ -12,12 +12,14 @@ import pytest
 from backends import Faults
 from conftest import call, serin, wait_until
 from kube_api import Objects, Server
+from rollout_objects import ObjectScenarios, rollout_object
 from router_group import HOLD, Group
 from routers import UNLIMITED_ADMIN, Router, service, spec
 from traffic import Traffic, ask
 
 RECORDS = ("serin.dev", "models", "routerrecords")
 LEASES = ("coordination.k8s.io", "models", "leases")
+ROLLOUTS = ("serin.dev", "models", "rollouts")
 
 
 class EmulatedGroup(Group):
@@ -34,6 +36,20 @@ class EmulatedGroup(Group):
 
     def state(self):
         return self.records("state")[0]
+
+    def apply(self, wanted):
+        """As server-side apply does: what is not said stays."""
+        name = wanted["metadata"]["name"]
+        if any(each["metadata"]["name"] == name for each in self.objects.list(ROLLOUTS)):
+            self.objects.patch(ROLLOUTS, name, wanted)
+        else:
+            self.objects.create(ROLLOUTS, wanted)
+
+    def find(self, name):
+        return self.objects.get(ROLLOUTS, name)
+
+    def remove(self, name):
+        self.objects.delete(ROLLOUTS, name)
 
 
 @pytest.fixture
@@ -238,3 +254,30 @@ def test_outside_of_a_pod_the_reason_is_given(tmp_path, backend):
     (tmp_path / "router.yaml").write_text(json.dumps(config))
     refused = serin("route", "--config", tmp_path / "router.yaml")
     assert refused.returncode != 0 and "KUBERNETES_SERVICE_HOST" in refused.stderr, refused.stderr
+
+
+class TestObjects(ObjectScenarios):
+    @pytest.fixture
+    def group(self, tmp_path, backend):
+        with contextlib.ExitStack() as stack:
+            group = EmulatedGroup(tmp_path, [backend("1"), backend("2")], stack)
+            group.settled()
+            wait_until(lambda: all(router.healthy("2") == 1 for router in group.all()), 10, "health checked")
+            yield group
+
+    def test_a_new_leader_and_an_api_that_is_away(self, group):
+        group.apply(rollout_object())
+        first = self.wait_for(group, "under way", weight="25%")["id"]
+        leader = group.leader()
+        group.routers[leader].kill()
+        left = [name for name in "abc" if name != leader]
+        group.leader(left)
+        for way in group.ways.values():
+            way.cut()
+        group.fail_canary()
+        with Traffic(group.routers[left[0]].url, clients=2) as traffic:
+            wait_until(lambda: group.weights(left) == [0, 0], 20, "rolled back past the API")
+        assert set(traffic.statuses) == {200}
+        for way in group.ways.values():
+            way.mend()
+        assert self.wait_for(group, "in the object afterwards", phase="RolledBack", seconds=30)["id"] == first

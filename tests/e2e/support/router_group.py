@@ -2,8 +2,10 @@
 
 import json
 
+from backends import Faults
 from conftest import call, wait_until
 from routers import JSON, UNLIMITED_ADMIN, Router, service, spec
+from traffic import Traffic
 
 HOLD = {"until": {"duration": "1h"}}
 
@@ -64,6 +66,15 @@ class Group:
 
     def wait_for_phase(self, phase, names="abc", seconds=15):
         wait_until(lambda: all(self.routers[name].rollout()["phase"] == phase for name in names), seconds, f"{phase} at all of {names}")
+
+    def traffic(self):
+        return Traffic(self.routers["a"].url, clients=2)
+
+    def fail_canary(self):
+        self.backends[1].faults = Faults(error_rate=1)
+
+    def heal_canary(self):
+        self.backends[1].faults = Faults()
 
     def set_weight(self, name, weight):
         return call(f"{self.routers[name].admin}/v1/rollouts/digits:set-weight", {"weight": weight}, JSON)

@@ -16,6 +16,7 @@
 #include "router/admin/permissions.h"
 #include "router/outcomes/outcomes.h"
 #include "router/store/verdict_json.h"
+#include "router/view/applied.h"
 #include "router/view/history.h"
 #include "router/view/service_list.h"
 #include "router/view/status.h"
@@ -29,8 +30,8 @@ const std::string kRoot = SERIN_TEST_DATA "/../../";
 const std::string kOpenApi = kRoot + "router/admin/openapi.json", kTypes = kRoot + "router/dashboard/src/answers.ts";
 
 std::vector<schema::Component> all_components() {
-  return schema::components(view::kStatusList, view::kServiceList, view::kTimeline, view::kHistory, store::kVerdict, kStanding,
-                            kPermissions, kOutcomesSummary, kOutcomeReceipt);
+  return schema::components(view::kStatusList, view::kApplied, view::kServiceList, view::kTimeline, view::kHistory, store::kVerdict,
+                            kStanding, kPermissions, kOutcomesSummary, kOutcomeReceipt);
 }
 
 std::string contents(const std::string& path) {

@@ -291,10 +291,10 @@ TEST(Config, SeveralRouters) {
   EXPECT_EQ(config->replicas->max, 3);
   EXPECT_EQ(config->replicas->listen.port, 8082);
   EXPECT_EQ(config->replicas->name, "a");
-  EXPECT_EQ(config->replicas->prefix, "/serin");
-  ASSERT_EQ(config->replicas->etcd.size(), 2U);
-  EXPECT_EQ(config->replicas->etcd[1].host, "10.0.0.2");
-  EXPECT_EQ(config->replicas->timeout, std::chrono::milliseconds(200));
+  EXPECT_EQ(config->replicas->etcd->prefix, "/serin");
+  ASSERT_EQ(config->replicas->etcd->endpoints.size(), 2U);
+  EXPECT_EQ(config->replicas->etcd->endpoints[1].host, "10.0.0.2");
+  EXPECT_EQ(config->replicas->etcd->timeout, std::chrono::milliseconds(200));
   EXPECT_FALSE(load(kService)->replicas);
 
   expect_refused(etcd + kService, "say how many routers there may be");
@@ -306,7 +306,7 @@ TEST(Config, SeveralRouters) {
     return "store: {etcd: {" + inside + "}}\nreplicas: {max: 3, listen: 127.0.0.1:8082}\n" + std::string(kService);
   };
   expect_refused(with_etcd("endpoints: []"), "at least one url");
-  EXPECT_NE(load(with_etcd("endpoints: ['https://10.0.0.1:2379']"))->replicas->etcd_tls, nullptr);
+  EXPECT_NE(load(with_etcd("endpoints: ['https://10.0.0.1:2379']"))->replicas->etcd->tls, nullptr);
   expect_refused(with_etcd("endpoints: ['http://10.0.0.1:2379'], tls: {ca: a}"), "belongs to an url that begins with https://");
   expect_refused(with_etcd("endpoints: ['10.0.0.1:2379']"), "must be a url such as");
   expect_refused(with_etcd("endpoints: ['http://10.0.0.1:2379'], prefix: serin"), "must begin with '/'");

@@ -1,0 +1,264 @@
+// rollout_objects.cc: one round after the other. Each decides anew from the objects and from the rollouts as they are, so nothing depends on
+// having seen each change, and a router that begins to lead needs nothing from the one before.
+
+#include "router/objects/rollout_objects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "router/config/read_rollout.h"
+#include "router/control/wall_clock.h"
+#include "router/objects/object_status.h"
+#include "runtime/base/log.h"
+#include "runtime/base/sleeper.h"
+
+namespace serin::router {
+namespace {
+
+namespace json = boost::json;
+using kubernetes::find_at;
+using kubernetes::text_at;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kRound{1}, kReadAgain{30}, kWriteEvidence{5};
+constexpr std::string_view kActor = "kubernetes:";
+constexpr const char* kRevision = "serin.dev/revision";
+constexpr size_t kStartsWithin = 1000;  // entries of the audit log in which the start of a running rollout is looked for
+
+std::string rfc3339(int64_t wall_ms) {
+  const std::time_t seconds = wall_ms / 1000;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                     parts.tm_min, parts.tm_sec);
+}
+
+const json::object& object_at(const json::object& object, std::string_view key) {
+  static const json::object kNone;
+  const json::value* value = object.if_contains(key);
+  return value != nullptr && value->is_object() ? value->as_object() : kNone;
+}
+
+bool is_running(const ServiceStatus& status) { return status.rollout && !rollout::is_over(status.rollout->state.phase); }
+
+}  // namespace
+
+struct RolloutObjects::State {
+  State(kubernetes::Cluster cluster, const RouterConfig& of_router, Controller& of_rollouts)
+      : config(of_router),
+        controller(of_rollouts),
+        name_space(cluster.name_space),
+        path(fmt::format("/apis/serin.dev/v1/namespaces/{}/rollouts", name_space)),
+        api(cluster),
+        watch(cluster, path, [this] { read_again(); }),
+        thread([this] { run(); }) {}
+  ~State() { end(); }
+  void end() {
+    sleeper.end();
+    api.stop();
+    if (thread.joinable()) thread.join();
+  }
+
+  void run();
+  void read_again() {
+    stale = true;
+    sleeper.wake();
+  }
+  void round();
+  Status read();
+  void reconcile(const json::object& object, const std::vector<ServiceStatus>& now);
+  ObjectOutcome outcome_of(const json::object& object, const std::vector<ServiceStatus>& now);
+  std::optional<ServiceStatus> started_before(const ObjectOutcome& outcome, const json::object& status,
+                                              const std::vector<ServiceStatus>& now);
+  void start(rollout::Spec spec, const std::string& name, ObjectOutcome& outcome);
+  void write(const json::object& object, const ObjectOutcome& outcome);
+  void end_those_without_object(const std::vector<ServiceStatus>& now);
+  std::string owner_of(const ServiceStatus& status);
+
+  const RouterConfig& config;
+  Controller& controller;
+  const std::string name_space, path;
+  kubernetes::ApiClient api;
+  std::atomic<bool> stale{true};
+  Sleeper sleeper;
+
+  // Of the thread alone.
+  std::vector<json::object> objects;
+  std::set<std::string> names;
+  bool led = false;
+  Clock::time_point read_next{};
+  std::string trouble;                        // said once, until another
+  std::map<std::string, std::string> owners;  // by the id of a running rollout: "kubernetes:models/digits", or who else started it
+  std::map<std::string, Clock::time_point> written_at;  // by name
+
+  kubernetes::ApiWatch watch;
+  std::thread thread;
+};
+
+void RolloutObjects::State::run() {
+  while (sleeper.wait(kRound)) round();
+}
+
+void RolloutObjects::State::round() {
+  const auto replicas = controller.replicas();
+  const bool leads = !replicas || (replicas->leads && replicas->reachable);
+  if (!std::exchange(led, leads)) stale = true;
+  if (!leads) return;
+  const auto now = Clock::now();
+  if (stale.exchange(false) || now >= read_next) {
+    const Status done = read();
+    const std::string wrong = done ? "" : done.error().message;
+    if (std::exchange(trouble, wrong) != wrong && !wrong.empty()) log::error("objects of the kind Rollout: {}", wrong);
+    if (!done) {
+      stale = true;
+      return;
+    }
+    read_next = now + kReadAgain;
+  }
+  for (const json::object& object : objects) reconcile(object, controller.status());
+  end_those_without_object(controller.status());
+}
+
+Status RolloutObjects::State::read() {
+  SERIN_TRY(const json::object list, api.get(path));
+  objects.clear();
+  names.clear();
+  const json::value* items = list.if_contains("items");
+  if (items == nullptr || !items->is_array()) return {};
+  for (const json::value& item : items->as_array()) {
+    if (!item.is_object()) continue;
+    names.insert(text_at(item.as_object(), {"metadata", "name"}));
+    if (find_at(item.as_object(), {"metadata", "deletionTimestamp"}) == nullptr) objects.push_back(item.as_object());
+  }
+  return {};
+}
+
+/// What this object has started already, as its status says: for this canary and revision it starts nothing again.
+std::optional<ServiceStatus> RolloutObjects::State::started_before(const ObjectOutcome& outcome, const json::object& status,
+                                                                   const std::vector<ServiceStatus>& now) {
+  const std::string id = text_at(status, {"id"});
+  if (id.empty() || text_at(status, {"canary"}) != outcome.canary || text_at(status, {"revision"}) != outcome.revision) return std::nullopt;
+  const auto runs = std::ranges::find_if(now, [&](const ServiceStatus& one) { return one.rollout && one.rollout->state.id == id; });
+  if (runs != now.end()) return *runs;
+  ServiceStatus gone{.rollout = rollout::Report{}};
+  rollout::State& state = gone.rollout->state;
+  state = {.id = id, .canary = outcome.canary};
+  const auto phase = rollout::find_phase(text_at(status, {"phase"}));
+  state.phase = phase && rollout::is_over(*phase) ? *phase : rollout::Phase::kRolledBack;
+  state.cause = text_at(status, {"cause"});
+  state.reason = text_at(status, {"reason"});
+  if (!phase || !rollout::is_over(*phase)) {
+    state.cause = "superseded";
+    state.reason = "another rollout took its place";
+  }
+  return gone;
+}
+
+void RolloutObjects::State::start(rollout::Spec spec, const std::string& name, ObjectOutcome& outcome) {
+  const CommandRequest request{.actor = fmt::format("{}{}/{}", kActor, name_space, name), .if_match = std::nullopt, .reason = ""};
+  const std::string service = spec.service;
+  auto applied = controller.apply(std::move(spec), request);
+  if (!applied) {
+    // Healthy endpoints may come, and a rollout that is in the way may end: the next round tries again.
+    const Code code = applied.error().code;
+    outcome.accepted = code != Code::kInvalidArgument && code != Code::kNotFound;
+    outcome.reason = outcome.accepted ? "Waiting" : "Refused";
+    outcome.message = applied.error().message;
+    return;
+  }
+  if (applied->action == ApplyAction::kStart || applied->action == ApplyAction::kReplace)
+    log::info("object '{}/{}': {}", name_space, name, applied->message);
+  outcome.status = std::move(applied->status);
+  outcome.blocked = applied->action == ApplyAction::kBlocked;
+  if (outcome.blocked) {
+    outcome.reason = "RolledBack";
+    outcome.message = applied->message;
+  }
+}
+
+ObjectOutcome RolloutObjects::State::outcome_of(const json::object& object, const std::vector<ServiceStatus>& now) {
+  const std::string name = text_at(object, {"metadata", "name"});
+  ObjectOutcome outcome;
+  if (const json::value* generation = find_at(object, {"metadata", "generation"}); generation != nullptr && generation->is_int64())
+    outcome.generation = generation->as_int64();
+  outcome.revision = text_at(object, {"metadata", "annotations", kRevision});
+  const auto spec = read_rollout(object_at(object, "spec"), config);
+  if (!spec) {
+    outcome.accepted = false;
+    outcome.reason = "InvalidSpecification";
+    outcome.message = spec.error().message;
+    return outcome;
+  }
+  outcome.canary = spec->canary;
+  outcome.status = started_before(outcome, object_at(object, "status"), now);
+  if (outcome.status) return outcome;
+  rollout::Spec wanted = *spec;
+  wanted.revision = outcome.revision;
+  start(std::move(wanted), name, outcome);
+  return outcome;
+}
+
+void RolloutObjects::State::reconcile(const json::object& object, const std::vector<ServiceStatus>& now) {
+  write(object, outcome_of(object, now));
+}
+
+void RolloutObjects::State::write(const json::object& object, const ObjectOutcome& outcome) {
+  const std::string name = text_at(object, {"metadata", "name"});
+  const json::object& before = object_at(object, "status");
+  json::object after = object_status(outcome, before, rfc3339(wall_milliseconds()));
+  if (after == before) return;
+  Clock::time_point& last = written_at[name];
+  if (what_matters(after) == what_matters(before) && Clock::now() < last + kWriteEvidence) return;
+  json::object patch = after;
+  for (const auto& [key, value] : before)  // a merge patch removes nothing by itself
+    if (!after.contains(key)) patch[key] = nullptr;
+  const auto written = api.merge(fmt::format("{}/{}/status", path, name), {{"status", std::move(patch)}});
+  last = Clock::now();
+  if (!written) {
+    stale = true;  // deleted meanwhile, or not reachable
+    return;
+  }
+  const auto held = std::ranges::find(objects, name, [](const json::object& each) { return text_at(each, {"metadata", "name"}); });
+  if (held != objects.end()) *held = *written;
+}
+
+/// The one that started it, as the audit log says.
+std::string RolloutObjects::State::owner_of(const ServiceStatus& status) {
+  const std::string& id = status.rollout->state.id;
+  if (const auto known = owners.find(id); known != owners.end()) return known->second;
+  const auto log = controller.history(status.service, kStartsWithin);
+  if (!log) return "";
+  for (const HistoryEntry& entry : *log)
+    if (entry.rollout == id && entry.event == "started") return owners[id] = entry.actor;
+  return owners[id] = "";
+}
+
+void RolloutObjects::State::end_those_without_object(const std::vector<ServiceStatus>& now) {
+  const std::string own = fmt::format("{}{}/", kActor, name_space);
+  std::set<std::string> running;
+  for (const ServiceStatus& status : now) {
+    if (!is_running(status)) continue;
+    const std::string& id = status.rollout->state.id;
+    running.insert(id);
+    const std::string owner = owner_of(status);
+    if (!owner.starts_with(own) || names.contains(owner.substr(own.size()))) continue;
+    const std::string reason = fmt::format("its Rollout object '{}' was deleted", owner.substr(kActor.size()));
+    if (const auto ended = controller.abort(status.service, {.actor = owner, .if_match = status.epoch, .reason = reason}); !ended)
+      log::error("rollout '{}': {}, and it could not be ended: {}", id, reason, ended.error().message);
+  }
+  std::erase_if(owners, [&](const auto& known) { return !running.contains(known.first); });
+}
+
+RolloutObjects::RolloutObjects(kubernetes::Cluster cluster, const RouterConfig& config, Controller& controller)
+    : state_(std::make_unique<State>(std::move(cluster), config, controller)) {}
+RolloutObjects::~RolloutObjects() = default;
+
+void RolloutObjects::end() { state_->end(); }
+void RolloutObjects::wake() { state_->sleeper.wake(); }
+
+}  // namespace serin::router
