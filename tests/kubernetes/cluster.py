@@ -73,7 +73,7 @@ class Cluster:
         self.folder = pathlib.Path(folder)
         self._wants_controllers, self._wants_scheduler, self._nodes = controllers, scheduler, nodes
         self._more_arguments = api_server_arguments
-        self._names = itertools.count()
+        self._names, self._volumes = itertools.count(), itertools.count()
         self._etcd = self.api_server = self.controllers = self.scheduler = self.kwok = None
 
     def __enter__(self):
@@ -223,15 +223,17 @@ class Cluster:
 
     def install_crds(self, *names):
         """The kinds of neighbours, as they publish them: the folders of crds/ next to the programs."""
+        missing = [name for name in names if not (BUILT / "crds" / name).is_dir()]
+        assert not missing, f"no definitions of {', '.join(missing)}: run {BUILD_COMMAND}"
         for name in names:
             self.kubectl("apply", "--server-side", "--force-conflicts", "-f", BUILT / "crds" / name)
             self.kubectl("wait", "--for=condition=Established", "-f", BUILT / "crds" / name, "--timeout=60s")
 
     def create_volumes(self, count, gibibytes=100):
-        """Volumes for claims of any access mode that name no storage class."""
-        self.apply([{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"volume-{number}"}, "spec": {
+        """More volumes, for claims of any access mode that name no storage class; each serves one claim."""
+        self.apply([{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"volume-{next(self._volumes)}"}, "spec": {
             "capacity": {"storage": f"{gibibytes}Gi"}, "accessModes": ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"],
-            "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": "/nowhere"}}} for number in range(count)])
+            "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": "/nowhere"}}} for _ in range(count)])
 
 
 def fake_node(number):
