@@ -1,60 +1,64 @@
-"""The blocks of deploy/kubernetes/README.md, which people copy: Kubernetes knows every field, their parts fit each other, and the router takes its file."""
+"""The blocks of deploy/kubernetes/README.md, which people copy, without a cluster (tests/kubernetes/test_page.py has one), and the router's file in the manifests."""
 
 import re
 import subprocess
 
+import pytest
 import yaml
-from test_manifests import KUBERNETES, PROGRAM, misfits
+from test_manifests import DEPLOYMENT, KUBERNETES, PROGRAM, misfits, objects, read
 
 PAGE = (KUBERNETES / "README.md").read_text()
 BLOCKS = {re.match(r"# (\S+\.yaml)", block).group(1): block for block in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)}
 
 
-def documents(name):
-    return {document["kind"]: document for document in yaml.safe_load_all(BLOCKS[name])}
-
-
 def test_kubernetes_knows_every_field_of_the_page(tmp_path):
-    assert {"claim.yaml", "router.yaml"} <= BLOCKS.keys()
-    paths = [tmp_path / name for name in ("claim.yaml", "router.yaml")]
-    for path in paths:
-        path.write_text(BLOCKS[path.name])
-    assert misfits(*paths) == []
+    assert BLOCKS.keys() == {"kustomization.yaml", "values.yaml", "writer.yaml", "canary.yaml"}
+    (tmp_path / "writer.yaml").write_text(BLOCKS["writer.yaml"])
+    assert misfits(tmp_path / "writer.yaml") == []
 
 
 def test_the_overlay_names_the_image_of_the_manifests():
-    image = yaml.safe_load((KUBERNETES / "deployment.yaml").read_text())["spec"]["template"]["spec"]["containers"][0]["image"]
-    overlay = documents("kustomization.yaml")["Kustomization"]
-    assert overlay["resources"] == ["../serin/deploy/kubernetes"] and [entry["name"] for entry in overlay["images"]] == [image]
-    assert documents("router.yaml")["StatefulSet"]["spec"]["template"]["spec"]["containers"][0]["image"] == image
+    image = read(DEPLOYMENT)["spec"]["template"]["spec"]["containers"][0]["image"]
+    overlay = yaml.safe_load(BLOCKS["kustomization.yaml"])
+    assert overlay["resources"] == ["../serin/deploy/kubernetes/overlays/cpu"] and (KUBERNETES / "overlays/cpu/kustomization.yaml").exists()
+    assert [entry["name"] for entry in overlay["images"]] == [image.partition(":")[0]]
+
+
+def test_the_page_names_every_overlay():
+    assert re.findall(r"^\| `([\w-]+)` \|", PAGE, re.M) == ["cpu", "gpu", "gpu-mig", "canary", "monitoring", "keda", "kserve", "istio"]
+    assert sorted(path.name for path in (KUBERNETES / "overlays").iterdir()) == sorted(re.findall(r"^\| `([\w-]+)` \|", PAGE, re.M))
 
 
 def test_the_claim_is_the_one_that_the_deployment_mounts():
-    volumes = yaml.safe_load((KUBERNETES / "deployment.yaml").read_text())["spec"]["template"]["spec"]["volumes"]
-    claimed = documents("claim.yaml")["PersistentVolumeClaim"]["metadata"]["name"]
-    assert [volume["persistentVolumeClaim"]["claimName"] for volume in volumes] == [claimed]
+    volumes = {volume["name"]: volume for volume in read(DEPLOYMENT)["spec"]["template"]["spec"]["volumes"]}
+    claimed = read(KUBERNETES / "base/persistentvolumeclaim.yaml")["metadata"]["name"]
+    written = yaml.safe_load(BLOCKS["writer.yaml"])["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
+    assert volumes["models"]["persistentVolumeClaim"]["claimName"] == claimed == written
 
 
-def test_parts_of_the_router_fit_each_other_and_the_servers():
-    stateful = documents("router.yaml")["StatefulSet"]["spec"]
+@pytest.mark.parametrize("name", ["canary", "istio"])
+def test_parts_of_the_router_fit_each_other_and_the_servers(name):
+    made = objects(f"overlays/{name}/objects.yaml")
+    stateful = made["StatefulSet", "serin-router"]["spec"]
     pod = stateful["template"]
     container = pod["spec"]["containers"][0]
-    labels, ports = pod["metadata"]["labels"], {port["containerPort"] for port in container["ports"]}
-    services = {each["metadata"]["name"]: each["spec"] for each in yaml.safe_load_all(BLOCKS["router.yaml"]) if each["kind"] == "Service"}
-    assert services["serin-router"]["selector"] == stateful["selector"]["matchLabels"] == labels
-    assert {port["port"] for port in services["serin-router"]["ports"]} == ports
-    assert services["serin-pods"]["selector"] == yaml.safe_load((KUBERNETES / "service.yaml").read_text())["spec"]["selector"]
+    labels, ports = pod["metadata"]["labels"], {port["name"] for port in container["ports"]}
+    assert stateful["selector"]["matchLabels"].items() <= labels.items()
+    reached = {made["Service", named]["spec"]["ports"][0]["targetPort"] for named in ("serin-router", "serin-router-admin")}
+    assert reached == ports and all(made["Service", named]["spec"]["selector"].items() <= labels.items() for named in ("serin-router", "serin-router-admin"))
     volumes = {volume["name"] for volume in pod["spec"]["volumes"]} | {claim["metadata"]["name"] for claim in stateful["volumeClaimTemplates"]}
     assert {mount["name"] for mount in container["volumeMounts"]} == volumes
-    drain = float(container["args"][container["args"].index("--drain-seconds") + 1])
-    assert pod["spec"]["terminationGracePeriodSeconds"] > drain + 30
+    config = yaml.safe_load(made["ConfigMap", "serin-router"]["data"]["router.yaml"])
+    hosts = {re.match(r"http://([\w-]+):8000/", version["endpoints"]["dns"]).group(1) for service in config["services"] for version in service["versions"]}
+    assert hosts == {"serin-pods", "serin-canary-pods"} and all(("Service", host) in made | objects("base/service.yaml") for host in hosts)
 
 
-def test_the_router_takes_its_configuration(tmp_path):
-    text = documents("router.yaml")["ConfigMap"]["data"]["router.yaml"]
+@pytest.mark.parametrize("name", ["canary", "istio"])
+def test_the_router_takes_its_configuration(tmp_path, name):
+    text = objects(f"overlays/{name}/objects.yaml")["ConfigMap", "serin-router"]["data"]["router.yaml"]
     (tmp_path / "tokens.yaml").write_text(f"tokens: [{{name: me, role: admin, sha256: {'0' * 64}}}]\n")
     config = tmp_path / "router.yaml"
-    config.write_text(text.replace("/etc/serin/secret", str(tmp_path)).replace("/var/lib/serin", str(tmp_path)))
+    config.write_text(text.replace("/etc/serin/tokens", str(tmp_path)).replace("/var/lib/serin", str(tmp_path)))
     assert str(tmp_path) in config.read_text()
     done = subprocess.run([PROGRAM, "route", "--config", config, "--check"], capture_output=True, text=True, check=False, timeout=20)
     assert done.returncode == 0, done.stderr

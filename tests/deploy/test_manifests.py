@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -15,8 +16,9 @@ import sandbox
 import yaml
 from dockerfile import ROOT
 
-KSERVE = sorted((ROOT / "deploy/kserve").glob("*.yaml"))
-KUBERNETES = ROOT / "deploy/kubernetes"
+KSERVE = sorted(path for path in (ROOT / "deploy/kserve").glob("*.yaml") if path.stem != "kustomization")
+KUBERNETES = ROOT / "deploy/kubernetes"  # tests/kubernetes has what a real API server says of it
+DEPLOYMENT = KUBERNETES / "base/deployment.yaml"
 PROGRAM = ROOT / "build/serin"
 ZEROS = json.dumps({"instances": [[0.0] * 64]}).encode()
 WHY_NOT = sandbox.why_not()
@@ -36,8 +38,13 @@ def misfits(*paths):
     return json.loads(done.stdout)
 
 
+def objects(path):
+    """{(kind, name): object} of a file with several."""
+    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all((KUBERNETES / path).read_text())}
+
+
 def deployment():
-    return read(KUBERNETES / "deployment.yaml")["spec"]["template"]["spec"]
+    return read(DEPLOYMENT)["spec"]["template"]["spec"]
 
 
 def container_of(path):
@@ -45,17 +52,23 @@ def container_of(path):
     return (spec["template"]["spec"] if "template" in spec else spec)["containers"][0]
 
 
+def target_of(container):
+    """What its image is built as; the tag of the ordinary one is its version."""
+    tag = container["image"].partition(":")[2]
+    return tag if tag in dockerfile.targets() else "serin"
+
+
 def command_of(container):
     """What its image starts with these arguments, in their order."""
-    target = container["image"].partition(":")[2] or "serin"
-    words = [*(container.get("command") or dockerfile.said(target, "ENTRYPOINT") or []), *container["args"]]
+    words = [*(container.get("command") or dockerfile.said(target_of(container), "ENTRYPOINT") or []), *container["args"]]
     return [word.replace("{{.Name}}", "digits") for word in words]
 
 
 # --- as they are written ----------------------------------------------------------------------------------------------------------------
 
 def test_kubernetes_knows_every_field():
-    assert misfits(*KSERVE, *(KUBERNETES / name for name in read(KUBERNETES / "kustomization.yaml")["resources"])) == []
+    assert misfits(*KSERVE, *(KUBERNETES / "base" / name for name in read(KUBERNETES / "base/kustomization.yaml")["resources"]),
+                   *(KUBERNETES / f"overlays/{name}/objects.yaml" for name in ("cpu", "gpu", "gpu-mig", "canary", "kserve"))) == []
 
 
 WRONG = {"a field": ("livenessProbe:", "livenesProbe:"), "a word for a number": ("replicas: 2", "replicas: two"), "no list": ("[ALL]", "ALL"),
@@ -84,26 +97,39 @@ spec:
     assert {name: sum(str(file) in problem for problem in found) for name, file in files.items()} == {**dict.fromkeys(WRONG, 1), "nothing": 0}, found
 
 
-@pytest.mark.parametrize("path", [*KSERVE, KUBERNETES / "deployment.yaml"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*KSERVE, DEPLOYMENT], ids=lambda path: path.stem)
 def test_a_manifest_names_an_image_that_there_is_and_asks_for_no_privilege(path):
     container = container_of(path)
-    name, _, target = container["image"].partition(":")
-    assert name == "serin" and (target or "serin") in dockerfile.targets()
+    name, _, tag = container["image"].partition(":")
+    assert name == "serin" and tag in (*dockerfile.targets(), version())
     assert container["securityContext"]["readOnlyRootFilesystem"] and container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert container["resources"]["limits"].keys() == {"cpu", "memory"}
 
 
+def version():
+    return re.search(r"^project\(serin VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
+
+
+def test_the_chart_is_of_the_version_of_the_program():
+    chart = read(ROOT / "deploy/helm/serin/Chart.yaml")
+    assert chart["version"] == chart["appVersion"] == version()
+
+
 def test_parts_of_the_deployment_fit_each_other():
-    pod, container = read(KUBERNETES / "deployment.yaml")["spec"]["template"], deployment()["containers"][0]
+    whole = read(DEPLOYMENT)
+    pod, container = whole["spec"]["template"], deployment()["containers"][0]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     labels = pod["metadata"]["labels"].items()
-    assert read(KUBERNETES / "deployment.yaml")["spec"]["selector"]["matchLabels"].items() <= labels
-    service, monitor = read(KUBERNETES / "service.yaml")["spec"], read(KUBERNETES / "pod-monitor.yaml")["spec"]
-    assert service["selector"].items() <= labels and {port["targetPort"] for port in service["ports"]} == {"http", "grpc"} <= ports.keys()
+    assert whole["spec"]["selector"]["matchLabels"].items() <= labels
+    services = objects("base/service.yaml")
+    for name, reached in {"serin": {"http", "grpc"}, "serin-pods": {"http", "grpc", "metrics"}}.items():
+        service = services["Service", name]["spec"]
+        assert service["selector"].items() <= labels and {port["targetPort"] for port in service["ports"]} == reached <= ports.keys()
+    monitor = objects("overlays/monitoring/objects.yaml")["PodMonitor", "serin"]["spec"]
     assert monitor["selector"]["matchLabels"].items() <= labels and [point["port"] for point in monitor["podMetricsEndpoints"]] == ["metrics"]
     assert pod["metadata"]["annotations"]["prometheus.io/port"] == str(ports["metrics"])
-    scaled = read(KUBERNETES / "autoscaler.yaml")["spec"]["scaleTargetRef"]
-    assert (scaled["kind"], scaled["name"]) == ("Deployment", read(KUBERNETES / "deployment.yaml")["metadata"]["name"])
+    scaled = objects("overlays/cpu/objects.yaml")["HorizontalPodAutoscaler", "serin"]["spec"]["scaleTargetRef"]
+    assert (scaled["kind"], scaled["name"]) == ("Deployment", whole["metadata"]["name"])
 
 
 def test_the_pod_has_time_to_end_in():
@@ -146,8 +172,8 @@ def test_a_runtime_of_kserve_serves_at_the_ports_that_kserve_asks(start, path):
 def test_the_deployment_serves_on_while_it_drains(start):
     container = deployment()["containers"][0]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    server = start(KUBERNETES / "deployment.yaml")
-    for probe in (container["livenessProbe"]["httpGet"], container["readinessProbe"]["httpGet"]):
+    server = start(DEPLOYMENT)
+    for probe in (container["startupProbe"]["httpGet"], container["livenessProbe"]["httpGet"], container["readinessProbe"]["httpGet"]):
         server.await_answer(ports[probe["port"]], probe["path"])
     assert server.ask(ports["metrics"], "/metrics")[0] == 200 and server.serves_grpc(ports["grpc"])
     os.kill(server.pid, signal.SIGTERM)

@@ -1,0 +1,26 @@
+{{- /* router.yaml from the values. */}}
+{{- define "serin.routerConfig" -}}
+{{- $name := include "serin.name" . }}
+{{- $r := .Values.router }}
+{{- $services := list }}
+{{- range $r.services }}
+{{- $versions := list }}
+{{- range .versions }}
+{{- $url := .url | default (printf "http://%s-pods:8000%s" (ternary (printf "%s-canary" $name) $name (eq .track "canary")) (.path | default "")) }}
+{{- $versions = append $versions (dict "name" .name "endpoints" (dict "dns" $url "interval" "2s")) }}
+{{- end }}
+{{- $services = append $services (dict "name" .name "initial_stable" .initialStable "versions" $versions) }}
+{{- end -}}
+listen: 0.0.0.0:8080
+admin: {listen: "0.0.0.0:8081", tokens: /etc/serin/tokens/tokens.yaml}
+{{- if $r.tlsSecret }}
+tls: {cert: /etc/serin/tls/tls.crt, key: /etc/serin/tls/tls.key}
+{{- end }}
+{{- if eq $r.store.kind "etcd" }}
+store: {file: /var/lib/serin/router.db, etcd: {endpoints: {{ toJson $r.store.etcd.endpoints }}, prefix: {{ $r.store.etcd.prefix }}}}
+replicas: {max: {{ $r.maxReplicas }}, listen: "POD_IP:8082"}
+{{- else }}
+store: /var/lib/serin/router.db
+{{- end }}
+services: {{- toYaml $services | nindent 2 }}
+{{- end }}

@@ -1,0 +1,89 @@
+"""The chart and the manifests rendered from it, without a cluster: they cannot differ, bad values are refused by name, and every object has the fields it must."""
+
+import os
+import subprocess
+
+import pytest
+import yaml
+from certificates import Authority
+from cluster import program, why_not
+from conftest import ROOT, SERIN
+from manifests import CHART, KUBERNETES, SCALERS, chart, files_of, helm_template, kinds, pod_templates
+from value_sets import BAD, GOOD
+
+pytestmark = pytest.mark.skipif(bool(why_not("helm", "kustomize")), reason=why_not("helm", "kustomize"))
+
+
+@pytest.mark.parametrize("key, values", BAD, ids=[f"{number}-{key}" for number, (key, _) in enumerate(BAD)])
+def test_bad_values_are_refused_by_the_name_of_their_key(key, values):
+    done = helm_template(values)
+    assert done.returncode != 0 and key in done.stderr.replace(str(CHART), ""), done.stderr
+
+
+def test_the_manifests_are_those_of_the_chart(tmp_path):
+    """deploy/kubernetes/render mends what differs."""
+    subprocess.run([KUBERNETES / "render", tmp_path], check=True, env={**os.environ, "HELM": str(program("helm"))}, timeout=100)
+    for folder in ("base", "overlays"):
+        assert files_of(tmp_path / folder) == files_of(KUBERNETES / folder)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_fields_of_every_object(name):
+    objects = chart(GOOD[name])
+    scaled = {each["spec"]["scaleTargetRef"]["name"] for each in objects if each["kind"] in SCALERS}
+    for each in objects:
+        assert {f"app.kubernetes.io/{label}" for label in ("name", "instance", "version", "component", "part-of", "managed-by")} <= each["metadata"]["labels"].keys()
+    for each in kinds(objects, "Service"):
+        assert all("appProtocol" in port for port in each["spec"]["ports"])
+    for each in pod_templates(objects):
+        spec, pod = each["spec"], each["spec"]["template"]["spec"]
+        container = pod["containers"][0]
+        assert ("replicas" in spec) == (each["metadata"]["name"] not in scaled)
+        assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+        drains = float(container["args"][container["args"].index("--drain-seconds") + 1])
+        under_way = 30  # ServeOptions::end_seconds
+        assert pod["terminationGracePeriodSeconds"] > container["lifecycle"]["preStop"]["sleep"]["seconds"] + drains + under_way
+        assert pod["automountServiceAccountToken"] is False and container["readinessProbe"]["httpGet"] != container["livenessProbe"]["httpGet"]
+        assert container["resources"]["limits"]["memory"] and not any("/" in resource for resource in container["resources"]["requests"])
+        assert {mount["name"] for mount in container["volumeMounts"]} <= {
+            volume["name"] for volume in pod["volumes"] + [claim["metadata"] for claim in spec.get("volumeClaimTemplates", [])]}
+
+
+def test_alerts_and_dashboard_are_the_files_of_this_repository():
+    objects = chart(GOOD["monitoring"])
+    assert kinds(objects, "PrometheusRule")[0]["spec"] == yaml.safe_load((ROOT / "deploy/prometheus/serin.rules.yml").read_text())
+    dashboard = next(each for each in kinds(objects, "ConfigMap") if each["metadata"]["name"] == "serin-dashboard")
+    assert dashboard["data"]["serin-rollouts.json"].strip() == (ROOT / "deploy/grafana/serin-rollouts.json").read_text().strip()
+
+
+def test_a_changed_configuration_starts_new_routers():
+    def checksum(steps):
+        values = GOOD["a-router-alone"]
+        made = kinds(chart({**values, "router": {**values["router"], "config": steps}}), "StatefulSet")[0]
+        return made["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+    assert checksum("listen: 0.0.0.0:8080\n") == checksum("listen: 0.0.0.0:8080\n") != checksum("listen: 0.0.0.0:8090\n")
+
+
+@pytest.mark.parametrize("name", [name for name, values in GOOD.items() if "services" in values.get("router", {})])
+def test_the_router_takes_its_configuration(tmp_path, name):
+    made = next(each for each in kinds(chart(GOOD[name]), "ConfigMap") if each["metadata"]["name"] == "serin-router")
+    (tmp_path / "tokens.yaml").write_text(f"tokens: [{{name: me, role: admin, sha256: {'0' * 64}}}]\n")
+    text = made["data"]["router.yaml"].replace("POD_IP", "10.0.0.5")
+    for place in ("/etc/serin/tokens", "/etc/serin/tls", "/var/lib/serin"):
+        text = text.replace(place, str(tmp_path))
+    if "tls:" in text:
+        Authority(tmp_path).issue("tls")
+        for kind in ("crt", "key"):
+            (tmp_path / "authority" / f"tls.{kind}").rename(tmp_path / f"tls.{kind}")
+    (tmp_path / "router.yaml").write_text(text)
+    done = subprocess.run([SERIN, "route", "--config", tmp_path / "router.yaml", "--check"], capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name, values in GOOD.items() if values["runtime"].get("enabled", True) or "kserve" not in values])
+def test_the_programs_know_their_flags(name):
+    for each in pod_templates(chart(GOOD[name])):
+        args = each["spec"]["template"]["spec"]["containers"][0]["args"]
+        known = subprocess.run([SERIN, args[0], "--help"], capture_output=True, text=True, check=True, timeout=20).stdout
+        flags = [word for word in args if word.startswith("--")]
+        assert flags and [flag for flag in flags if f" {flag} " not in known and f" {flag}\n" not in known] == []
