@@ -39,15 +39,17 @@ def test_the_claim_is_the_one_that_the_deployment_mounts():
 @pytest.mark.parametrize("name", ["canary", "istio"])
 def test_parts_of_the_router_fit_each_other_and_the_servers(name):
     made = objects(f"overlays/{name}/objects.yaml")
-    stateful = made["StatefulSet", "serin-router"]["spec"]
-    pod = stateful["template"]
+    routers = made["Deployment", "serin-router"]["spec"]
+    pod = routers["template"]
     container = pod["spec"]["containers"][0]
     labels, ports = pod["metadata"]["labels"], {port["name"] for port in container["ports"]}
-    assert stateful["selector"]["matchLabels"].items() <= labels.items()
+    assert routers["selector"]["matchLabels"].items() <= labels.items()
     reached = {made["Service", named]["spec"]["ports"][0]["targetPort"] for named in ("serin-router", "serin-router-admin")}
-    assert reached == ports and all(made["Service", named]["spec"]["selector"].items() <= labels.items() for named in ("serin-router", "serin-router-admin"))
-    volumes = {volume["name"] for volume in pod["spec"]["volumes"]} | {claim["metadata"]["name"] for claim in stateful["volumeClaimTemplates"]}
-    assert {mount["name"] for mount in container["volumeMounts"]} == volumes
+    assert reached == ports - {"routers"} and all(made["Service", named]["spec"]["selector"].items() <= labels.items() for named in ("serin-router", "serin-router-admin"))
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["spec"]["volumes"]}
+    account, role = pod["spec"]["serviceAccountName"], read(KUBERNETES / "crds/router-role.yaml")
+    bound = made["RoleBinding", account]
+    assert (bound["roleRef"]["name"], bound["subjects"][0]["name"]) == (account, account) and made["Role", account]["rules"] == role["rules"]
     config = yaml.safe_load(made["ConfigMap", "serin-router"]["data"]["router.yaml"])
     hosts = {re.match(r"http://([\w-]+):8000/", version["endpoints"]["dns"]).group(1) for service in config["services"] for version in service["versions"]}
     assert hosts == {"serin-pods", "serin-canary-pods"} and all(("Service", host) in made | objects("base/service.yaml") for host in hosts)

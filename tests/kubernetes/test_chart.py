@@ -1,5 +1,6 @@
 """The chart and the manifests rendered from it, without a cluster: they cannot differ, bad values are refused by name, and every object has the fields it must."""
 
+import json
 import os
 import subprocess
 
@@ -18,6 +19,20 @@ pytestmark = pytest.mark.skipif(bool(why_not("helm", "kustomize")), reason=why_n
 def test_bad_values_are_refused_by_the_name_of_their_key(key, values):
     done = helm_template(values)
     assert done.returncode != 0 and key in done.stderr.replace(str(CHART), ""), done.stderr
+
+
+def test_the_schema_knows_every_key():
+    """Maps are closed, or of texts: labels and variables of the environment. `global` belongs to a chart that has this one as a part."""
+    def maps(schema, path):
+        if isinstance(schema, list):
+            return [found for number, each in enumerate(schema) for found in maps(each, f"{path}.{number}")]
+        if not isinstance(schema, dict):
+            return []
+        own = [(path, schema.get("additionalProperties"))] if schema.get("type") == "object" else []
+        return own + [found for key, each in schema.items() for found in maps(each, f"{path}.{key}")]
+    found = maps(json.loads((CHART / "values.schema.json").read_text()), "")
+    assert len(found) > 30 and {path for path, more in found if more is not False and more != {"type": "string"}} == {".properties.global"}
+    assert {path for path, more in found if more == {"type": "string"}} == {".$defs.labels", ".$defs.env"}
 
 
 def test_the_manifests_are_those_of_the_chart(tmp_path):
@@ -43,7 +58,8 @@ def test_fields_of_every_object(name):
         drains = float(container["args"][container["args"].index("--drain-seconds") + 1])
         under_way = 30  # ServeOptions::end_seconds
         assert pod["terminationGracePeriodSeconds"] > container["lifecycle"]["preStop"]["sleep"]["seconds"] + drains + under_way
-        assert pod["automountServiceAccountToken"] is False and container["readinessProbe"]["httpGet"] != container["livenessProbe"]["httpGet"]
+        keeps_objects = GOOD[name].get("router", {}).get("store", {}).get("kind", "kubernetes") == "kubernetes" and each["metadata"]["name"] == "serin-router"
+        assert pod["automountServiceAccountToken"] is keeps_objects and container["readinessProbe"]["httpGet"] != container["livenessProbe"]["httpGet"]
         assert container["resources"]["limits"]["memory"] and not any("/" in resource for resource in container["resources"]["requests"])
         assert {mount["name"] for mount in container["volumeMounts"]} <= {
             volume["name"] for volume in pod["volumes"] + [claim["metadata"] for claim in spec.get("volumeClaimTemplates", [])]}
@@ -59,7 +75,7 @@ def test_alerts_and_dashboard_are_the_files_of_this_repository():
 def test_a_changed_configuration_starts_new_routers():
     def checksum(steps):
         values = GOOD["a-router-alone"]
-        made = kinds(chart({**values, "router": {**values["router"], "config": steps}}), "StatefulSet")[0]
+        made = kinds(chart({**values, "router": {**values["router"], "config": steps}}), "Deployment")[0]
         return made["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
     assert checksum("listen: 0.0.0.0:8080\n") == checksum("listen: 0.0.0.0:8080\n") != checksum("listen: 0.0.0.0:8090\n")
 

@@ -3,23 +3,26 @@
 import pytest
 import yaml
 from conftest import wait_until
-from manifests import CHART, NEIGHBOURS, OVERLAYS, await_ready, chart, helm, kinds, overlay, pod_templates, strictly
+from manifests import CHART, KUBERNETES, NEIGHBOURS, OVERLAYS, await_ready, chart, helm, kinds, overlay, pod_templates, strictly
 from value_sets import GOOD
 
-CLUSTER_WIDE = {"PriorityClass", "ClusterServingRuntime"}
+OF_THE_CLUSTER = {"PriorityClass", "ClusterServingRuntime"}
+DEFINITION = "CustomResourceDefinition"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def neighbours(cluster):
-    """Their kinds."""
+    """Their kinds, and Serin's own."""
     cluster.install_crds(*NEIGHBOURS)
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", KUBERNETES / "crds")
 
 
 def is_taken_and_gets_ready(cluster, namespace, objects):
+    objects = [each for each in objects if each["kind"] != DEFINITION]  # the fixture above has created them
     verdict = strictly(cluster, namespace, objects)
     assert (verdict.complaints, verdict.taken) == ("", len(objects))
     cluster.create_volumes(3)
-    everything = [{**each, "metadata": {**each["metadata"], "namespace": namespace}} if each["kind"] not in CLUSTER_WIDE else each for each in objects]
+    everything = [{**each, "metadata": {**each["metadata"], "namespace": namespace}} if each["kind"] not in OF_THE_CLUSTER else each for each in objects]
     for each in kinds(objects, "PriorityClass"):
         cluster.kubectl("delete", "priorityclass", each["metadata"]["name"], "--ignore-not-found")
     verdict = strictly(cluster, namespace, everything, dry_run=False)

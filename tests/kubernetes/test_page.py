@@ -11,11 +11,12 @@ import pytest
 import yaml
 from cluster import BUILT
 from conftest import ROOT, wait_until
-from manifests import helm_template, kinds, overlay
+from manifests import KUBERNETES, helm_template, kinds, overlay
 from value_sets import GOOD
 
 PAGE = (ROOT / "deploy/kubernetes/README.md").read_text()
 NEED_A_POD = re.compile(r"docker |helm -n models test |kubectl -n models (port-forward|cp|exec) |SERIN_TOKEN=|curl ")
+KINDS = ("rollouts.serin.dev", "routerrecords.serin.dev")
 WAYS = {"kustomize": "**With kustomize**", "helm": "**With Helm**"}
 
 
@@ -48,6 +49,7 @@ def test_the_page_is_read_as_it_is_written():
 @pytest.mark.parametrize("way", WAYS)
 def test_its_commands_bring_up_server_and_router(cluster, tmp_path, way):
     cluster.kubectl("delete", "namespace", "models", "--ignore-not-found", "--wait")
+    cluster.kubectl("delete", "customresourcedefinition", *KINDS, "--ignore-not-found", "--wait")  # the page creates them
     cluster.create_volumes(4)
     shutil.copytree(ROOT / "deploy", tmp_path / "serin/deploy", symlinks=True)
     here = tmp_path / "mine"
@@ -62,6 +64,7 @@ def test_its_commands_bring_up_server_and_router(cluster, tmp_path, way):
         assert done.returncode == 0, f"{lines}: {done.stderr}"
         assert "Warning" not in done.stderr, done.stderr
     ready = {each["metadata"]["name"]: each["status"]["readyReplicas"] for each in cluster.get("-n", "models", "deployments,statefulsets")["items"]}
+    assert cluster.get("customresourcedefinition", *KINDS)["items"]
     assert ready.keys() == {"serin", "serin-canary", "serin-router"}
     assert cluster.get("-n", "models", "secret", "serin-router")["data"].keys() == {"tokens.yaml"}
 
@@ -93,7 +96,7 @@ def test_services_of_an_overlay_find_its_pods(cluster, namespace):
     """By what the endpoint controller makes of their selectors."""
     objects = overlay("canary")
     cluster.create_volumes(2)
-    cluster.apply(objects, "-n", namespace)
+    cluster.kubectl("apply", "-n", namespace, "--server-side", "--force-conflicts", "-k", KUBERNETES / "overlays/canary")
     names = {each["metadata"]["name"] for each in kinds(objects, "Service")}
 
     def found():
@@ -101,5 +104,5 @@ def test_services_of_an_overlay_find_its_pods(cluster, namespace):
         counts = dict.fromkeys(names, 0)
         for each in slices:
             counts[each["metadata"]["labels"]["kubernetes.io/service-name"]] += sum(point["conditions"]["ready"] for point in each.get("endpoints") or [])
-        return counts if counts == {"serin": 2, "serin-pods": 2, "serin-canary": 1, "serin-canary-pods": 1, "serin-router": 1, "serin-router-admin": 1} else None
+        return counts if counts == {"serin": 2, "serin-pods": 2, "serin-canary": 1, "serin-canary-pods": 1, "serin-router": 2, "serin-router-admin": 2} else None
     wait_until(found, 90, "endpoints of every Service")

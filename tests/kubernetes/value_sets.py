@@ -18,6 +18,7 @@ GOOD = {
     "routers-on-etcd": {
         "runtime": {"models": CLAIM}, "router": {"enabled": True, "services": SERVICES, "replicas": 3, "antiAffinity": "required", "tlsSecret": "front",
                                                  "store": {"kind": "etcd", "etcd": {"endpoints": ["http://etcd:2379"]}}}},
+    "a-router-with-a-volume": {"runtime": {"models": CLAIM}, "router": {"enabled": True, "services": SERVICES, "store": {"kind": "sqlite", "size": "2Gi"}}},
     "a-router-alone": {"runtime": {"enabled": False}, "router": {"enabled": True, "config": "listen: 0.0.0.0:8080\n", "args": ["--log-level", "debug"]}},
     "tls-and-tokens": {"runtime": {"models": CLAIM, "tlsSecret": "server", "tokensSecret": "tokens", "env": {"A": "b"}, "args": ["--threads", "2"]},
                        "image": {"digest": DIGEST, "pullSecrets": ["registry"], "pullPolicy": "Always"}},
@@ -73,7 +74,7 @@ BAD = [
     ("track", {"router": {"services": [{"name": "a", "initialStable": "1", "versions": [{"name": "1", "track": "green"}]}]}}),
     ("endpoints", {"router": {"enabled": True, "services": SERVICES, "store": {"kind": "etcd"}}}),
     ("kind", {"router": {"store": {"kind": "redis"}}}),
-    ("replicas", {"router": {"enabled": True, "services": SERVICES, "replicas": 5, "store": {"kind": "etcd", "etcd": {"endpoints": ["http://a:2379"]}}}}),
+    ("replicas", {"router": {"enabled": True, "services": SERVICES, "replicas": 5}}),
     ("host", {"ingress": {"host": 3}}),
     ("maxUnavailable", {"disruption": {"maxUnavailable": "1 pod"}}),
     ("cidr", {"networkPolicy": {"clients": [{"cidr": "everywhere"}]}}),

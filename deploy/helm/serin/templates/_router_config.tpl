@@ -16,11 +16,16 @@ admin: {listen: "0.0.0.0:8081", tokens: /etc/serin/tokens/tokens.yaml}
 {{- if $r.tlsSecret }}
 tls: {cert: /etc/serin/tls/tls.crt, key: /etc/serin/tls/tls.key}
 {{- end }}
-{{- if eq $r.store.kind "etcd" }}
-store: {file: /var/lib/serin/router.db, etcd: {endpoints: {{ toJson $r.store.etcd.endpoints }}, prefix: {{ $r.store.etcd.prefix }}}}
-replicas: {max: {{ $r.maxReplicas }}, listen: "POD_IP:8082"}
+{{- $file := "/var/lib/serin/router.db" }}
+{{- if eq $r.store.kind "sqlite" }}
+store: {{ $file }}
+{{- else if eq $r.store.kind "etcd" }}
+store: {file: {{ $file }}, etcd: {endpoints: {{ toJson $r.store.etcd.endpoints }}, prefix: {{ $r.store.etcd.prefix }}}}
 {{- else }}
-store: /var/lib/serin/router.db
+store: {file: {{ $file }}, kubernetes: {group: {{ $name }}-router}}
+{{- end }}
+{{- if ne $r.store.kind "sqlite" }}
+replicas: {max: {{ $r.maxReplicas }}, listen: "0.0.0.0:8082"}
 {{- end }}
 services: {{- toYaml $services | nindent 2 }}
 {{- end }}
