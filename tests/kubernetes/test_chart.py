@@ -103,3 +103,26 @@ def test_the_programs_know_their_flags(name):
         known = subprocess.run([SERIN, args[0], "--help"], capture_output=True, text=True, check=True, timeout=20).stdout
         flags = [word for word in args if word.startswith("--")]
         assert flags and [flag for flag in flags if f" {flag} " not in known and f" {flag}\n" not in known] == []
+
+
+def test_the_packed_chart_is_whole(tmp_path):
+    """What it has by links, alerts, dashboard, role and definitions, is in its package; and helm finds nothing to remark."""
+    helm = program("helm")
+    subprocess.run([helm, "package", CHART, "--destination", tmp_path], check=True, capture_output=True, timeout=60)
+    packed = next(tmp_path.glob("serin-*.tgz"))
+    values = yaml.safe_dump(GOOD["monitoring"])
+
+    def rendered(source):
+        command = [helm, "template", "serin", source, "--include-crds", "--values", "-"]
+        return subprocess.run(command, input=values, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert rendered(packed) == rendered(CHART) and rendered(packed).count("kind: CustomResourceDefinition") == 2
+    linted = subprocess.run([helm, "lint", "--strict", CHART, "--values", "-"], input=values, capture_output=True, text=True, check=False, timeout=60)
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_istio_divides_and_retries_nothing():
+    objects = chart(GOOD["istio"])
+    routes = [route for each in kinds(objects, "VirtualService") for route in each["spec"]["http"]]
+    assert len(routes) == 4 and all(route["retries"] == {"attempts": 0} and len(route["route"]) == 1 and "weight" not in route["route"][0] for route in routes)
+    names = {each["metadata"]["name"] for each in kinds(objects, "Service")}
+    assert {route["route"][0]["destination"]["host"] for route in routes} == {"serin-pods", "serin-canary-pods"} < names
