@@ -15,7 +15,7 @@ from manifests import KUBERNETES, helm_template, kinds, overlay
 from value_sets import GOOD
 
 PAGE = (ROOT / "deploy/kubernetes/README.md").read_text()
-NEED_A_POD = re.compile(r"docker |helm -n models test |kubectl -n models (port-forward|cp|exec) |SERIN_TOKEN=|curl ")
+NEED_A_POD = re.compile(r"docker |helm -n models test |kubectl -n models ((port-forward|cp|exec) |wait --for=condition=Ready rollouts)|SERIN_TOKEN=|curl ")
 KINDS = ("rollouts.serin.dev", "routerrecords.serin.dev")
 WAYS = {"kustomize": "**With kustomize**", "helm": "**With Helm**"}
 
@@ -40,8 +40,8 @@ def commands(way):
 
 
 def test_the_page_is_read_as_it_is_written():
-    assert [name for name, _ in blocks("kustomize") if name] == ["kustomization.yaml", "writer.yaml"]
-    assert [name for name, _ in blocks("helm") if name] == ["values.yaml", "writer.yaml", "canary.yaml"]
+    assert [name for name, _ in blocks("kustomize") if name] == ["kustomization.yaml", "writer.yaml", "rollout.yaml"]
+    assert [name for name, _ in blocks("helm") if name] == ["values.yaml", "writer.yaml", "canary.yaml", "rollout.yaml"]
     assert sum(line.startswith("helm upgrade") for line in commands("helm")) == 2 == sum(line.startswith("kubectl apply -k") for line in commands("kustomize"))
     assert {line for way in WAYS for line in commands(way) if NEED_A_POD.match(line)} < {*commands("kustomize"), *commands("helm")}
 

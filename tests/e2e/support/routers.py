@@ -65,7 +65,7 @@ class Router(Process):
         return self.status(name)["rollout"]
 
     def history(self, name="digits"):
-        return call(f"{self.admin}/v1/rollouts/{name}/history?limit=1000").json["history"]
+        return call(f"{self.admin}/v1/rollouts/{name}/history?limit=10000").json["history"]
 
     def healthy(self, version, name="digits"):
         services = call(self.admin + "/v1/services").json["services"]
