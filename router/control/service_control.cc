@@ -211,6 +211,8 @@ void ServiceControl::settle() {
   if (!state_.rollout) return;
   state_.rollout->let_rise(may_rise());
   state_.rollout->let_promote(may_promote_);
+  capacity_ = state_.capacity_ppm();
+  state_.rollout->set_capacity(capacity_);
 }
 
 /// The epoch goes to the page with whatever raises it, before anybody can see it: one that was seen is never given out again (restore.cc).
@@ -264,6 +266,7 @@ ServiceStatus ServiceControl::status(Time now) const {
   const MutexLock lock(mutex_);
   ServiceStatus status = watch_.status(state_, now);
   if (state_.rollout && !tracks_.empty()) show_fitted(*status.rollout);
+  if (state_.rollout) status.rollout->state.weight_ppm = std::min(status.rollout->state.weight_ppm, state_.capacity_ppm());
   return status;
 }
 
@@ -305,7 +308,15 @@ Timeline ServiceControl::timeline() const {
 
 void ServiceControl::set_endpoint_count(size_t version, EndpointCount count) {
   const MutexLock lock(mutex_);
-  if (version < state_.endpoints.size()) state_.endpoints[version] = count;
+  if (version >= state_.endpoints.size()) return;
+  state_.endpoints[version] = count;
+  if (!state_.rollout || state_.capacity_ppm() == capacity_) return;
+  settle();
+  const Split target = state_.target();
+  // A weight that is written down may return to its full value; followers take it from the leader's state (adopt()).
+  const bool may_return = leadership_.leading() && ledger_.all_saved();
+  apply(may_return ? target : without_rises(split(), target));
+  settle();
 }
 
 std::optional<EndpointCount> ServiceControl::endpoint_count(size_t version) const {

@@ -200,6 +200,7 @@ class ServiceControl {
   Leadership leadership_ SERIN_GUARDED_BY(mutex_);
   ServiceWatch watch_ SERIN_GUARDED_BY(mutex_);
 
+  uint32_t capacity_ SERIN_GUARDED_BY(mutex_) = rollout::kAll;     // as the rollout knows it
   bool may_promote_ SERIN_GUARDED_BY(mutex_) = true;               // let_promote()
   std::optional<std::string> promotion_ SERIN_GUARDED_BY(mutex_);  // take_promotion()
 

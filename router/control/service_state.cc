@@ -79,8 +79,18 @@ Split ServiceState::target() const {
   }
   if (!rollout) return idle;
   const rollout::State& state = rollout->state();
-  return {state.weight_ppm, state.shadow_ppm, idle.stable, version_index(config, state.canary),
+  return {std::min(state.weight_ppm, capacity_ppm()), state.shadow_ppm, idle.stable, version_index(config, state.canary),
           static_cast<uint32_t>(state.epoch & Split::kEpochMask)};
+}
+
+uint32_t ServiceState::capacity_ppm() const {
+  if (!rollout || spec->capacity != rollout::Capacity::kEndpoints) return rollout::kAll;
+  const rollout::State& state = rollout->state();
+  const uint32_t of_stable = version_index(config, state.stable), of_canary = version_index(config, state.canary);
+  if (of_stable >= endpoints.size() || of_canary >= endpoints.size()) return rollout::kAll;
+  const auto &known = endpoints[of_stable], &wanted = endpoints[of_canary];
+  if (!known || !wanted || known->healthy == 0) return rollout::kAll;
+  return static_cast<uint32_t>(std::min<uint64_t>(rollout::kAll, uint64_t{rollout::kAll} * wanted->healthy / known->healthy));
 }
 
 store::RolloutRecord ServiceState::record(Time now) const {

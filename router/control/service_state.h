@@ -60,6 +60,8 @@ struct ServiceState {
   Result<rollout::Spec> prepared(rollout::Spec spec) const;
   /// The same, whether or not one runs.
   Result<rollout::Spec> completed(rollout::Spec spec) const;
+  /// The largest weight that the canary's healthy endpoints carry; 100 % while no rollout runs, or its specification does not ask.
+  uint32_t capacity_ppm() const;
   Status check_undo() const;
   /// The specification of the last rollout, to start it again.
   Result<rollout::Spec> last_spec() const;

@@ -80,6 +80,8 @@ bool Machine::advance_if_done(Time now) {
   if (state.phase != Phase::kProgressing || hold || !may_rise || !step_done(now) || !judge.held(age(now)).empty()) return false;
   waits_for_others = !may_promote && weight_of(state.step + 1) == kAll;
   if (waits_for_others) return false;
+  waits_for_capacity = weight_of(state.step + 1) > capacity;
+  if (waits_for_capacity) return false;
   if (const std::string_view gate = gate_before(state.step + 1); !gate.empty())
     wait_at(gate, fmt::format("step {} of {} is done", state.step + 1, spec.steps.size()));
   else
@@ -196,6 +198,12 @@ void Machine::fill(Report& report) const {
   judge.fill(report, last_age);
   if (waits_for_others && !may_promote && state.phase == Phase::kProgressing)
     report.note = "every step has passed; it is promoted once no other rollout of the service runs, or by hand";
+  if (capacity < state.weight_ppm)
+    report.note =
+        fmt::format("{} % of {} %: the canary's healthy endpoints carry no more", print_weight(capacity), print_weight(state.weight_ppm));
+  else if (waits_for_capacity && state.phase == Phase::kProgressing)
+    report.note = fmt::format("step {} of {} is done; the canary's healthy endpoints carry {} %, and the next step has {} %",
+                              state.step + 1, spec.steps.size(), print_weight(capacity), print_weight(weight_of(state.step + 1)));
   report.step_seconds = std::max(0.0, std::chrono::duration<double>(last_age - age(step_since)).count());
   if (hold || (state.phase != Phase::kProgressing && state.phase != Phase::kBaking)) return;
   const auto left = [&](std::chrono::nanoseconds whole) {
@@ -216,6 +224,13 @@ Status Machine::refuse_beside_others() const {
                fmt::format("rollout '{}' would get all requests while another one of the service runs: promote it, "
                            "which ends the other, or wait for its end",
                            state.id)};
+}
+
+Status Machine::refuse_beyond_capacity(uint32_t weight_ppm) const {
+  if (weight_ppm <= capacity) return {};
+  return Error{Code::kFailedPrecondition,
+               fmt::format("the healthy endpoints of version '{}' carry {} %, not {} %: add some, or start with capacity: off",
+                           state.canary, print_weight(capacity), print_weight(weight_ppm))};
 }
 
 Status Machine::refuse(std::string_view command) const {

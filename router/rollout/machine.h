@@ -57,6 +57,7 @@ struct Machine {
   void fill(Report& report) const;
   Status refuse(std::string_view command) const;
   Status refuse_beside_others() const;
+  Status refuse_beyond_capacity(uint32_t weight_ppm) const;
 
   Spec spec;
   State state;
@@ -66,6 +67,8 @@ struct Machine {
   std::chrono::milliseconds last_age{0};  // at the latest tick: the present in a report
   bool may_rise = true;                   // Rollout::let_rise()
   bool may_promote = true;                // Rollout::let_promote()
+  uint32_t capacity = kAll;               // Rollout::set_capacity()
+  bool waits_for_capacity = false;        // a step is done, and the next one is beyond it
   bool waits_for_others = false;          // every step has passed, and it may not be promoted
   bool manual_weight = false;             // set_weight() was used, and resume() not yet
 

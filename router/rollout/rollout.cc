@@ -121,6 +121,7 @@ void Rollout::set_gates(const Gates& gates) { machine_->spec.gates = gates; }
 void Rollout::let_rise(bool allowed) { machine_->may_rise = allowed; }
 
 void Rollout::let_promote(bool allowed) { machine_->may_promote = allowed; }
+void Rollout::set_capacity(uint32_t weight_ppm) { machine_->capacity = weight_ppm; }
 
 bool Rollout::end_promotion(Time now) {
   if (machine_->state.phase != Phase::kPromoting && machine_->state.phase != Phase::kBaking) return false;
@@ -178,6 +179,7 @@ Status Rollout::resume(Time now) {
 Status Rollout::promote(Time now) {
   Machine& machine = *machine_;
   if (is_over(machine.state.phase)) return machine.refuse("promote");
+  SERIN_CHECK(machine.refuse_beyond_capacity(kAll));
   machine.begin_promotion(kAll, "promoted by hand", now);
   machine.state.cause = kByHand;
   return {};
@@ -196,6 +198,7 @@ Status Rollout::set_weight(uint32_t weight_ppm, Time) {
   State& state = machine.state;
   if (is_over(state.phase) || state.phase == Phase::kPromoting || state.phase == Phase::kBaking) return machine.refuse("set the weight");
   if (weight_ppm > kAll) return Error{Code::kInvalidArgument, fmt::format("weight {} ppm is above 100 %", weight_ppm)};
+  if (weight_ppm > state.weight_ppm) SERIN_CHECK(machine.refuse_beyond_capacity(weight_ppm));
   machine.hold.reset();
   state.weight_ppm = weight_ppm;
   state.shadow_ppm = 0;

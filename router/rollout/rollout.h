@@ -64,6 +64,8 @@ class Rollout {
   void let_rise(bool allowed);
   /// False: another rollout of the service runs, so this one does not go to 100 % by itself.
   void let_promote(bool allowed);
+  /// The largest weight that the canary's healthy endpoints carry. No step beyond it begins.
+  void set_capacity(uint32_t weight_ppm);
   /// Its canary is stable already: the promotion that another router began is complete. False: it was not being promoted.
   bool end_promotion(Time now);
   /// Adopts the state that another router reached. Evidence against the canary stays; certificates start again if the step differs.

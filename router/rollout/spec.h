@@ -134,6 +134,13 @@ struct Gates {
   bool promotion = false;  ///< before 100 %
 };
 
+/// Whether the weight follows the number of healthy endpoints: the canary's carry n/m of the traffic, where stable has m and the canary n.
+enum class Capacity : uint8_t {
+  kAuto,       ///< if the router finds the canary's endpoints in the Kubernetes API
+  kEndpoints,  ///< always
+  kOff
+};
+
 struct Spec {
   std::string service, stable, canary;  ///< stable empty: the current stable version
   std::string revision;  ///< with the canary's version it names what `apply` starts once (control/apply.h); such as a digest; may be empty
@@ -150,6 +157,7 @@ struct Spec {
   Guard guard;
   Certify certify;
   Shield shield;
+  Capacity capacity = Capacity::kAuto;
   Gates gates;
 };
 

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "router/rollout/spec.h"
 #include "router/rollout/spec_parts.h"
@@ -139,6 +141,8 @@ std::string print_spec(const Spec& spec) {
   text += fmt::format("canary: {{{}}}\n", print_canary(spec));
   if (!spec.revision.empty()) text += fmt::format("revision: {}\n", in_quotes(spec.revision));
   text += print_steps(spec) + print_guard(spec.guard) + print_certify(spec.certify) + print_shield(spec.shield);
+  constexpr std::array<std::string_view, 3> kCapacities = {"auto", "endpoints", "\"off\""};
+  text += fmt::format("capacity: {}\n", kCapacities[static_cast<size_t>(spec.capacity)]);
   return spec.dry_run.empty() ? text : text + fmt::format("dryRun: {}\n", print_list(spec.dry_run));
 }
 

@@ -204,7 +204,7 @@ Guard read_guard(const Node& node, Guard guard, Problems& problems) {
 }  // namespace
 
 Spec parse_spec(const Node& document, Problems& problems) {
-  check_keys(document, {"kind", "service", "stable", "canary", "revision", "steps", "guard", "certify", "shield", "dryRun"},
+  check_keys(document, {"kind", "service", "stable", "canary", "revision", "steps", "guard", "certify", "shield", "capacity", "dryRun"},
              {"webhooks", "replicas", "analysis"}, problems);
   Spec spec;
   if (!document.is_map() && !document.is_null()) return spec;
@@ -220,6 +220,8 @@ Spec parse_spec(const Node& document, Problems& problems) {
   }
   if (const auto certify = document.find("certify")) read_certify(*certify, spec.certify, problems);
   if (const auto shield = document.find("shield")) read_shield(*shield, spec.shield, problems);
+  if (const auto capacity = document.find("capacity"); capacity && problems.read(word, capacity->one_of({"auto", "endpoints", "off"})))
+    spec.capacity = word == "auto" ? Capacity::kAuto : word == "off" ? Capacity::kOff : Capacity::kEndpoints;
   if (const auto dry_run = document.find("dryRun")) read_dry_run(*dry_run, spec, problems);
   return spec;
 }
