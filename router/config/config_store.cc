@@ -15,6 +15,7 @@ using config::Node;
 using std::chrono::milliseconds;
 
 constexpr size_t kLongestLabel = 63;
+constexpr milliseconds kLongestRequest{3000};
 
 Result<EtcdConfig> read_etcd(const Node& node) {
   EtcdConfig etcd;
@@ -59,6 +60,8 @@ Result<KubernetesConfig> read_kubernetes(const Node& node) {
   SERIN_TRY(kubernetes.name_space, read_label(node, "namespace", ""));
   SERIN_TRY(kubernetes.group, read_label(node, "group", kubernetes.group));
   SERIN_TRY(kubernetes.timeout, read_milliseconds(node, "timeout", kubernetes.timeout, milliseconds(10)));
+  if (kubernetes.timeout > kLongestRequest)
+    return node.find("timeout")->error("must be from 10ms to 3s, because a leader renews its lease within 5s");
   SERIN_TRY(kubernetes.token_file, node.text("token_file", ""));
   const auto server = node.find("server");
   if (!server) {

@@ -21,6 +21,7 @@ using Time = rollout::Time;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookEvery{500}, kStayEvery{1000};
+constexpr int kLooksBeforeRefusal = 14;
 
 Time now() { return Time::clock::now(); }
 
@@ -60,7 +61,8 @@ struct Replicas::State {
 
   // Of the thread alone.
   bool joined = false;
-  std::string complaint;  // said once, until another
+  std::string complaint;      // said once, until another
+  std::string store_trouble;  // the same of the store that cannot be reached
   Time next_stay{};
   std::thread thread;
 
@@ -121,7 +123,8 @@ void Replicas::State::unreachable(const Error& error) {
     const MutexLock lock(mutex);
     was = std::exchange(reachable, false);
   }
-  if (was) log::error("shared store: {}; traffic continues, weights only fall until it answers", error.message);
+  if (std::exchange(store_trouble, error.message) != error.message || was)
+    log::error("shared store: {}; traffic continues, weights only fall until it answers", error.message);
   for (const auto& service : services) service->let_rise(false, service->saved_change(), "the shared store cannot be reached");
 }
 
@@ -263,8 +266,17 @@ Result<std::unique_ptr<Replicas>> Replicas::start(const ReplicasConfig& config, 
     const MutexLock lock(state->mutex);  // peers may call already
     state->self = self;
   }
-  if (const auto known = store.look(/*agreed=*/false)) {
-    const auto others = std::ranges::count_if(known->members, [&](const store::Member& member) { return member.id != self.id; });
+  auto known = store.look(/*agreed=*/false);
+  const auto others_of = [&](const store::Snapshot& snapshot) {
+    return std::ranges::count_if(snapshot.members, [&](const store::Member& member) { return member.id != self.id; });
+  };
+  // Some that count may have ended without a word: their leases end within this time.
+  for (int again = 0; again < kLooksBeforeRefusal && known && others_of(*known) >= config.max; ++again) {
+    std::this_thread::sleep_for(kLookEvery);
+    known = store.look(/*agreed=*/false);
+  }
+  if (known) {
+    const auto others = others_of(*known);
     if (others >= config.max)
       return Error{Code::kFailedPrecondition, fmt::format("replicas: max: {} routers share this store already; the chance of a false "
                                                           "rollback is divided among {}",

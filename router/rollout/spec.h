@@ -164,6 +164,8 @@ struct Spec {
 /// Refuses unknown keys, bad values and contradictions (tests: R1, R2, R5) with line and allowed values: the first problem, and the number
 /// of others.
 Result<Spec> parse_spec(const config::Node& document);
+/// Whether a text may be the key `revision`.
+bool is_revision(std::string_view text);
 /// Reports all problems; if there is any, the specification must not be used.
 Spec parse_spec(const config::Node& document, config::Problems& problems);
 /// The JSON schema of such a document, for editors and tools. It accepts everything that parse_spec() accepts of the parts it describes,

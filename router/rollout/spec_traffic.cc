@@ -90,6 +90,10 @@ bool is_token(std::string_view name) {
   return !name.empty() && name.size() <= 128 && std::ranges::all_of(name, allowed);
 }
 
+bool is_revision(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestRevision && std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+}
+
 void read_traffic(const Node& document, Spec& spec, Problems& problems) {
   const auto service = document.at("service"), canary = document.at("canary");
   if (!service)
@@ -104,9 +108,9 @@ void read_traffic(const Node& document, Spec& spec, Problems& problems) {
     read_version(*stable, {"version"}, spec.stable, problems);
     if (spec.baseline == spec.stable) spec.baseline.clear();  // compared with stable itself
   }
-  if (const auto revision = document.find("revision"); revision && problems.read(spec.revision, revision->text()))
-    if (spec.revision.size() > kLongestRevision || !std::ranges::all_of(spec.revision, [](char c) { return c > ' ' && c <= '~'; }))
-      problems.add(revision->error(fmt::format("must be at most {} printable ASCII characters without spaces", kLongestRevision)));
+  if (const auto revision = document.find("revision");
+      revision && problems.read(spec.revision, revision->text()) && !is_revision(spec.revision))
+    problems.add(revision->error(fmt::format("must be 1 to {} printable ASCII characters without spaces", kLongestRevision)));
   if (spec.canary == spec.stable && !spec.canary.empty())
     problems.add(canary->error(fmt::format("canary and stable are both version '{}'; they must differ", spec.canary)));
 }

@@ -42,9 +42,10 @@ void KubernetesLeases::see(const json::array& leases, Clock::time_point now) {
     Seen seen{.version = kubernetes::text_at(lease, {"metadata", "resourceVersion"})};
     const auto known = seen_.find(name);
     if (known == seen_.end()) {
-      if (age_by_clock(kubernetes::text_at(lease, {"spec", "renewTime"})) > kSurelyOver) seen.age = kSurelyOver;
+      seen.old = age_by_clock(kubernetes::text_at(lease, {"spec", "renewTime"})) > kSurelyOver;
     } else if (known->second.version == seen.version) {
       seen.age = known->second.age + step;
+      seen.old = known->second.old;
     }
     all.emplace(name, std::move(seen));
   }

@@ -2,7 +2,7 @@
 //
 // Source: the leader election of client-go (https://pkg.go.dev/k8s.io/client-go/tools/leaderelection).
 //
-// Clocks of machines differ, so no router compares the times in a lease with its own clock. A router measures for how long it has seen a lease
+// Clocks of machines differ, so no router that leads, or wants to, compares the times in a lease with its own clock. A router measures for how long it has seen a lease
 // unchanged. Time during which the API server did not answer does not count: after an outage every holder has its full time to renew. The
 // holder stops leading a second before another could take over.
 //
@@ -26,8 +26,10 @@ class KubernetesLeases {
   /// All leases of the group at one moment, as the API lists them.
   void see(const boost::json::array& leases, Clock::time_point now);
 
-  /// False: it does not exist, or has not been renewed for kLeaseTime.
+  /// False: it does not exist, or has been seen unchanged for kLeaseTime.
   bool alive(const std::string& name) const;
+  /// The same for counting routers. A lease that was seen only once, and is a minute old by this machine's clock, does not count.
+  bool counts(const std::string& name) const { return alive(name) && !seen_.at(name).old; }
   /// For how long it has been seen unchanged; zero if it does not exist.
   std::chrono::nanoseconds age(const std::string& name) const;
   bool exists(const std::string& name) const { return seen_.contains(name); }
@@ -36,6 +38,7 @@ class KubernetesLeases {
   struct Seen {
     std::string version;  // resourceVersion
     std::chrono::nanoseconds age{0};
+    bool old = false;
   };
   std::map<std::string, Seen> seen_;
   Clock::time_point looked_{};

@@ -72,7 +72,7 @@ KubernetesState KubernetesState::read(const json::object& data, std::string vers
   return state;
 }
 
-void KubernetesState::add_history(const Change& change, size_t from, std::vector<KubernetesBlob>& before,
+void KubernetesState::add_history(const Change& change, const std::string& group, size_t from, std::vector<KubernetesBlob>& before,
                                   std::vector<std::string>& unneeded) {
   std::vector<HistoryEntry> added(change.history.begin() + static_cast<std::ptrdiff_t>(from), change.history.end());
   chain(added, digest);
@@ -83,7 +83,7 @@ void KubernetesState::add_history(const Change& change, size_t from, std::vector
     const auto end = latest.begin() + kEntriesOfPage;
     const std::string& service = change.record.service;
     KubernetesBlob page{.type = "audit", .service = service, .data = json::serialize(to_json(std::span(latest.begin(), end)))};
-    page.name = object_name(page.type, service, service + '\0' + page.data);
+    page.name = object_name(page.type, service, fmt::format("{}\n{}\n{}", group, service, page.data));
     pages.push_back(page.name);
     before.push_back(std::move(page));
     latest.erase(latest.begin(), end);
@@ -94,7 +94,7 @@ void KubernetesState::add_history(const Change& change, size_t from, std::vector
   }
 }
 
-void KubernetesState::add_verdicts(const Change& change, size_t from, std::vector<KubernetesBlob>& before,
+void KubernetesState::add_verdicts(const Change& change, const std::string& group, size_t from, std::vector<KubernetesBlob>& before,
                                    std::vector<std::string>& unneeded) {
   const auto replace = [&](auto at) {
     unneeded.push_back(at->object);
@@ -103,7 +103,7 @@ void KubernetesState::add_verdicts(const Change& change, size_t from, std::vecto
   for (; from < change.verdicts.size(); ++from) {
     const VerdictEntry& verdict = change.verdicts[from];
     KubernetesBlob blob{.type = "verdict", .service = change.record.service, .data = verdict.json};
-    blob.name = object_name(blob.type, verdict.id, verdict.id + '\0' + blob.data);
+    blob.name = object_name(blob.type, verdict.id, fmt::format("{}\n{}\n{}", group, verdict.id, blob.data));
     if (const auto same = std::ranges::find(verdicts, verdict.id, &Verdict::id); same != verdicts.end()) replace(same);
     if (verdicts.size() >= kVerdictLimit) replace(verdicts.begin());
     verdicts.push_back({verdict.id, blob.name});
@@ -112,12 +112,12 @@ void KubernetesState::add_verdicts(const Change& change, size_t from, std::vecto
   }
 }
 
-json::object KubernetesState::write(const Change& change, const std::string& by, const KubernetesProgress& done,
+json::object KubernetesState::write(const Change& change, const KubernetesWriter& by, const KubernetesProgress& done,
                                     std::vector<KubernetesBlob>& before, std::vector<std::string>& unneeded) {
-  add_history(change, std::min(done.entries, change.history.size()), before, unneeded);
-  add_verdicts(change, std::min(done.verdicts, change.verdicts.size()), before, unneeded);
+  add_history(change, by.group, std::min(done.entries, change.history.size()), before, unneeded);
+  add_verdicts(change, by.group, std::min(done.verdicts, change.verdicts.size()), before, unneeded);
   rollout = change.record.rollout ? change.record.rollout->report.state.id : "";
-  writer = by;
+  writer = by.writer;
   wrote = {change.history.size(), change.verdicts.size()};
   json::array references;
   for (const Verdict& verdict : verdicts) references.emplace_back(json::object{{"id", verdict.id}, {"object", verdict.object}});

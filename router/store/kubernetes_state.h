@@ -21,6 +21,12 @@ struct KubernetesBlob {
   std::string name, type, service, data;  ///< type: "audit" or "verdict"
 };
 
+/// On whose behalf a state is written.
+struct KubernetesWriter {
+  std::string group;   ///< of routers that share it: part of the names of blobs
+  std::string writer;  ///< the run of a router
+};
+
 /// How much of a change's history and verdicts is written.
 struct KubernetesProgress {
   size_t entries = 0, verdicts = 0;
@@ -45,14 +51,16 @@ struct KubernetesState {
   /// `data` as write() returned it. Fields that are missing stay empty.
   static KubernetesState read(const boost::json::object& data, std::string version);
 
-  /// Advances as if `change` were written by `writer`, of which `done` is written already. Adds the blobs to write before, and the names of
+  /// Advances as if `change` were written by `by`, of which `done` is written already. Adds the blobs to write before, and the names of
   /// those that are not needed afterwards.
-  boost::json::object write(const Change& change, const std::string& writer, const KubernetesProgress& done,
+  boost::json::object write(const Change& change, const KubernetesWriter& by, const KubernetesProgress& done,
                             std::vector<KubernetesBlob>& before, std::vector<std::string>& unneeded);
 
  private:
-  void add_history(const Change& change, size_t from, std::vector<KubernetesBlob>& before, std::vector<std::string>& unneeded);
-  void add_verdicts(const Change& change, size_t from, std::vector<KubernetesBlob>& before, std::vector<std::string>& unneeded);
+  void add_history(const Change& change, const std::string& group, size_t from, std::vector<KubernetesBlob>& before,
+                   std::vector<std::string>& unneeded);
+  void add_verdicts(const Change& change, const std::string& group, size_t from, std::vector<KubernetesBlob>& before,
+                    std::vector<std::string>& unneeded);
 };
 
 /// The name of an object: readable, valid and different for different keys.

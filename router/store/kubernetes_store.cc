@@ -77,6 +77,10 @@ class KubernetesStore final : public SharedStore {
     return "?labelSelector=" + escaped(fmt::format("serin.dev/routers={}{}{}", group_, types.empty() ? "" : ",", types));
   }
   std::string record_path(const std::string& name) const { return records_ + "/" + name; }
+  /// Of an object of this group.
+  std::string name_of(std::string_view type, std::string_view readable, std::string_view key) const {
+    return object_name(type, readable, fmt::format("{}\n{}", group_, key));
+  }
   std::string lease_name(const std::string& id) const {
     return id.empty() ? group_ : fmt::format("{}-{}", group_, object_name("router", id, id));
   }
@@ -87,10 +91,15 @@ class KubernetesStore final : public SharedStore {
   Status read_record(const json::object& record, Snapshot& snapshot);
   Status read_state(const json::object& record, const json::value& data, Snapshot& snapshot);
   void read_members(Snapshot& snapshot);
+  void notice_loss();
   void clean(const Snapshot& snapshot);
-  bool believes() const SERIN_REQUIRES(mutex_) { return Clock::now() < leads_until_; }
+  bool believes() const SERIN_REQUIRES(mutex_) { return claimed_ && Clock::now() < leads_until_; }
+  void step_down() SERIN_REQUIRES(mutex_) {
+    leads_until_ = {};
+    claimed_ = false;
+  }
   Status renew_lead(json::object lease, const std::string& holder);
-  Status claim_states();
+  Result<bool> claim_states();
   Result<bool> save_once(const Change& change, KubernetesProgress& progress) SERIN_REQUIRES(saving_);
   Result<bool> after_conflict(const Change& change, const json::object& asked, KubernetesProgress& progress) SERIN_REQUIRES(saving_);
 
@@ -103,8 +112,10 @@ class KubernetesStore final : public SharedStore {
   Member self_ SERIN_GUARDED_BY(mutex_);
   std::string run_ SERIN_GUARDED_BY(mutex_);  // "<id>/<digits>": differs between two runs of a router with one name
   bool member_ SERIN_GUARDED_BY(mutex_) = false;
+  bool looked_ SERIN_GUARDED_BY(mutex_) = false;  // at what is agreed
   Clock::time_point leads_until_ SERIN_GUARDED_BY(mutex_){};
-  json::object leader_ SERIN_GUARDED_BY(mutex_);  // the lease as it was seen last; empty: there is none
+  bool claimed_ SERIN_GUARDED_BY(mutex_) = false;  // since leads_until_ began: the states have this leader's mark
+  json::object leader_ SERIN_GUARDED_BY(mutex_);   // the lease as it was seen last; empty: there is none
   KubernetesLeases leases_ SERIN_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, Member>> recorded_ SERIN_GUARDED_BY(mutex_);  // members by the name of their record
   std::map<std::string, KubernetesState> known_ SERIN_GUARDED_BY(mutex_);
@@ -150,9 +161,10 @@ Status KubernetesStore::read_record(const json::object& record, Snapshot& snapsh
 void KubernetesStore::read_members(Snapshot& snapshot) {
   const MutexLock lock(mutex_);
   for (const auto& [name, member] : recorded_)
-    if (leases_.alive(lease_name(member.id))) snapshot.members.push_back(member);
+    if (leases_.counts(lease_name(member.id))) snapshot.members.push_back(member);
   const std::string holder = text_at(leader_, {"spec", "holderIdentity"});
   const bool own = !run_.empty() && holder == run_;
+  if (!own || !believes()) step_down();
   // Its own lease that was not renewed in time is nobody's: lead() takes it again.
   if (!holder.empty() && (own ? believes() : leases_.alive(group_))) snapshot.leader = holder.substr(0, holder.rfind('/'));
   snapshot.leads = own && believes();
@@ -161,8 +173,9 @@ void KubernetesStore::read_members(Snapshot& snapshot) {
 Result<Snapshot> KubernetesStore::look(bool agreed) {
   // Without a resourceVersion the answer is the latest state that a majority of the server's etcd has; with 0 it may be old.
   const std::string old = agreed ? "" : "&resourceVersion=0";
-  SERIN_TRY(const json::object records, api_.get(records_ + selector(kLive) + old));
+  // The leases first: what a leader wrote before its lease ended is then in the records.
   SERIN_TRY(const json::object leases, api_.get(leases_path_ + selector("") + old));
+  SERIN_TRY(const json::object records, api_.get(records_ + selector(kLive) + old));
   {
     const MutexLock lock(mutex_);
     recorded_.clear();
@@ -175,9 +188,18 @@ Result<Snapshot> KubernetesStore::look(bool agreed) {
   for (const json::value& item : items_of(records))
     if (item.is_object()) SERIN_CHECK(read_record(item.as_object(), snapshot));
   read_members(snapshot);
+  if (agreed) notice_loss();
   snapshot.leads = snapshot.leads && agreed;
   if (snapshot.leads) clean(snapshot);
   return snapshot;
+}
+
+/// Whoever removed the record of this router: it is written again with the next stay().
+void KubernetesStore::notice_loss() {
+  const MutexLock lock(mutex_);
+  looked_ = true;
+  if (std::ranges::none_of(recorded_, [this](const auto& each) SERIN_REQUIRES(mutex_) { return each.second.id == self_.id; }))
+    member_ = false;
 }
 
 /// Removes trips of earlier rollouts, and routers that ended without a word. The next look tries again when it fails.
@@ -187,15 +209,15 @@ void KubernetesStore::clean(const Snapshot& snapshot) {
     const auto about = std::ranges::find(snapshot.services, trip.service, [](const SharedService& s) { return s.record.service; });
     const bool current =
         about != snapshot.services.end() && about->record.rollout && about->record.rollout->report.state.id == trip.rollout;
-    if (!current) unneeded.push_back(record_path(object_name("trip", trip.rollout, trip.service + '\0' + trip.rollout)));
+    if (!current) unneeded.push_back(record_path(name_of("trip", trip.rollout, trip.service + "\n" + trip.rollout)));
   }
   {
     const MutexLock lock(mutex_);
     for (const auto& [name, member] : recorded_) {
       const bool gone = !leases_.exists(lease_name(member.id)) || leases_.age(lease_name(member.id)) >= kForgetMember;
       if (!gone || member.id == self_.id) continue;
-      unneeded.push_back(record_path(name));
       if (leases_.exists(lease_name(member.id))) unneeded.push_back(lease_path(member.id));
+      unneeded.push_back(record_path(name));  // last: it names the lease
     }
   }
   for (const std::string& path : unneeded)
@@ -203,7 +225,7 @@ void KubernetesStore::clean(const Snapshot& snapshot) {
 }
 
 Result<std::vector<HistoryEntry>> KubernetesStore::history(const std::string& service, size_t limit) {
-  const std::string name = object_name("state", service, service);
+  const std::string name = name_of("state", service, service);
   auto record = api_.get(record_path(name));
   if (!record && record.error().code == Code::kNotFound) return std::vector<HistoryEntry>();
   if (!record) return record.error();
@@ -256,7 +278,12 @@ Status KubernetesStore::put(const std::string& name, std::string_view type, std:
 
 Status KubernetesStore::join(const Member& self) {
   const std::string lease = lease_name(self.id), run = fmt::format("{}/{}", self.id, sha256(self.secret).substr(0, kRunDigits));
-  bool is_member = false;
+  bool is_member = false, has_looked = false;
+  {
+    const MutexLock lock(mutex_);
+    has_looked = looked_;
+  }
+  if (!has_looked) SERIN_CHECK(look(/*agreed=*/true));  // to see whether the name is taken
   {
     const MutexLock lock(mutex_);
     self_ = self;
@@ -266,12 +293,13 @@ Status KubernetesStore::join(const Member& self) {
     if (same != recorded_.end() && same->second.secret != self.secret && leases_.alive(lease))
       return Error{Code::kAlreadyExists, fmt::format("a router named '{}' is alive, or was until a moment ago", self.id)};
   }
-  SERIN_CHECK(put(object_name("member", self.id, self.id), "member", "", to_json(self)));
-  if (is_member) return {};
-  const json::object held = make_lease(lease, group_, run);
-  const auto created = api_.create(leases_path_, held);
-  if (!created && created.error().code != Code::kAlreadyExists) return created.error();
-  if (!created) SERIN_CHECK(api_.merge(lease_path(self.id), held));
+  if (!is_member) {
+    const json::object held = make_lease(lease, group_, run);
+    const auto created = api_.create(leases_path_, held);
+    if (!created && created.error().code != Code::kAlreadyExists) return created.error();
+    if (!created) SERIN_CHECK(api_.merge(lease_path(self.id), held));
+  }
+  SERIN_CHECK(put(name_of("member", self.id, self.id), "member", "", to_json(self)));  // after the lease: without one it would be removed
   const MutexLock lock(mutex_);
   member_ = true;
   return {};
@@ -298,19 +326,25 @@ Status KubernetesStore::stay() {
   return {};
 }
 
-/// Writes the lease over the version that `lease` has. This router leads from the time at which it asked.
+/// Writes the lease over the version that `lease` has. This router holds it from the time at which it asked.
 Status KubernetesStore::renew_lead(json::object lease, const std::string& holder) {
   const auto asked = Clock::now();
   lease["spec"].as_object()["renewTime"] = micro_time(std::chrono::system_clock::now());
   auto written = api_.replace(lease_path(""), lease);
+  if (!written && written.error().code == Code::kConflict) {  // perhaps by its own attempt, whose answer was lost
+    auto there = api_.get(lease_path(""));
+    if (there && text_at(*there, {"spec", "holderIdentity"}) == holder) written = std::move(there);
+  }
   const MutexLock lock(mutex_);
   if (!written) {
-    if (written.error().code == Code::kConflict || written.error().code == Code::kNotFound) {
-      leads_until_ = {};  // another one has it; the next look says so
+    const Code code = written.error().code;
+    if (code == Code::kConflict || code == Code::kNotFound) {
+      step_down();  // another one has it; the next look says so
       leader_.clear();
     }
     return written.error();
   }
+  if (!believes()) claimed_ = false;  // the time before is over, and others may have written
   if (run_ == holder) leads_until_ = asked + kLeadFor;
   leader_ = *std::move(written);
   return {};
@@ -324,7 +358,7 @@ void KubernetesStore::leave() {
     if (!std::exchange(member_, false)) return;
     id = self_.id;
     if (believes()) leader = leader_;
-    leads_until_ = {};
+    step_down();
   }
   // Each waits for the server, so the first failure ends it. Then the leases end by themselves.
   if (!api_.remove(lease_path(id))) return;
@@ -332,7 +366,7 @@ void KubernetesStore::leave() {
     leader["spec"].as_object()["holderIdentity"] = "";
     if (!api_.replace(lease_path(""), leader)) return;
   }
-  (void)api_.remove(record_path(object_name("member", id, id))).has_value();
+  (void)api_.remove(record_path(name_of("member", id, id))).has_value();
 }
 
 Result<bool> KubernetesStore::lead() {
@@ -371,42 +405,43 @@ Result<bool> KubernetesStore::lead() {
     if (!taken && taken.error().code == Code::kConflict) return false;
     if (!taken) return taken.error();
   }
-  if (const Status claimed = claim_states(); !claimed) {
-    const MutexLock lock(mutex_);
-    leads_until_ = {};
-    return claimed.error();
-  }
-  return true;
+  auto claimed = claim_states();
+  const MutexLock lock(mutex_);
+  claimed_ = claimed && *claimed;
+  if (!claimed_) step_down();
+  return claimed;
 }
 
-/// Changes the version of each state, so that a former leader's next compare-and-swap fails.
-Status KubernetesStore::claim_states() {
+/// Changes the version of each state, so that a former leader's next compare-and-swap fails. False: one has changed since the last look, so
+/// this router must look again before it leads.
+Result<bool> KubernetesStore::claim_states() {
   std::string run;
-  std::vector<std::string> services;
+  std::map<std::string, int64_t> revisions;
   {
     const MutexLock lock(mutex_);
     run = run_;
     for (const auto& [service, state] : known_)
-      if (!state.version.empty()) services.push_back(service);
+      if (!state.version.empty()) revisions[service] = state.revision;
   }
-  const json::object mark{
-      {"metadata",
-       json::object{{"annotations", json::object{{"serin.dev/leader", run + "@" + micro_time(std::chrono::system_clock::now())}}}}}};
-  for (const std::string& service : services) {
-    const auto record = api_.merge(record_path(object_name("state", service, service)), mark);
+  const std::string by = fmt::format("{}@{}", run, micro_time(std::chrono::system_clock::now()));
+  const json::object mark{{"metadata", json::object{{"annotations", json::object{{"serin.dev/leader", by}}}}}};
+  for (const auto& [service, revision] : revisions) {
+    const auto record = api_.merge(record_path(name_of("state", service, service)), mark);
     if (!record && record.error().code == Code::kNotFound) continue;
     if (!record) return record.error();
     SERIN_TRY(const json::value data, data_of(*record));
-    Snapshot ignored;
-    SERIN_CHECK(read_state(*record, data, ignored));
+    const KubernetesState marked = KubernetesState::read(data.as_object(), version_of(*record));
+    if (marked.revision != revision) return false;
+    const MutexLock lock(mutex_);
+    known_[service].version = marked.version;
   }
-  return {};
+  return true;
 }
 
 // ---- writing ----
 
 Status KubernetesStore::trip(const Trip& trip) {
-  const std::string name = object_name("trip", trip.rollout, trip.service + '\0' + trip.rollout);
+  const std::string name = name_of("trip", trip.rollout, trip.service + "\n" + trip.rollout);
   const auto created = api_.create(records_, record(name, "trip", trip.service, json::serialize(to_json(trip))));
   if (created || created.error().code == Code::kAlreadyExists) return {};
   return created.error();
@@ -427,7 +462,7 @@ Result<int64_t> KubernetesStore::save(const Change& change) {
 /// True: it is written. False: an earlier attempt was, so the next one goes on from there.
 Result<bool> KubernetesStore::save_once(const Change& change, KubernetesProgress& progress) {
   const std::string& service = change.record.service;
-  const std::string name = object_name("state", service, service);
+  const std::string name = name_of("state", service, service);
   KubernetesState next;
   std::vector<KubernetesBlob> before;
   std::vector<std::string> unneeded;
@@ -437,7 +472,8 @@ Result<bool> KubernetesStore::save_once(const Change& change, KubernetesProgress
     if (!believes()) return Error{Code::kConflict, "this router does not lead"};
     next = known_[service];
     const std::string version = next.version;
-    object = record(name, "state", service, json::serialize(next.write(change, run_, progress, before, unneeded)), version);
+    object = record(name, "state", service,
+                    json::serialize(next.write(change, {.group = group_, .writer = run_}, progress, before, unneeded)), version);
   }
   for (const KubernetesBlob& blob : before) {
     const auto created = api_.create(records_, record(blob.name, blob.type, blob.service, blob.data));
@@ -455,7 +491,7 @@ Result<bool> KubernetesStore::save_once(const Change& change, KubernetesProgress
     known_[service] = std::move(next);
   }
   for (const std::string& old : unneeded)
-    if (!api_.remove(record_path(old))) break;  // nothing names it any longer
+    if (const Status removed = api_.remove(record_path(old)); !removed && removed.error().code != Code::kNotFound) break;
   return true;
 }
 
@@ -470,11 +506,20 @@ Result<bool> KubernetesStore::after_conflict(const Change& change, const json::o
   }
   const MutexLock lock(mutex_);
   KubernetesState& held = known_[change.record.service];
+  if (seen.version.empty()) {  // somebody has removed it: it is written anew, and its revision goes on
+    held.version.clear();
+    return false;
+  }
   const bool own = seen.writer == run_ && seen.revision > held.revision;
-  if (own) progress = seen.wrote;
+  if (!own) {
+    // Another one wrote: this router leads no longer, until it has looked again.
+    step_down();
+    return Error{Code::kConflict,
+                 fmt::format("the state of service '{}' has changed since this router last read it", change.record.service)};
+  }
+  progress = seen.wrote;
   held = std::move(seen);
-  if (own) return text_at(*record, {"spec", "data"}) == text_at(asked, {"spec", "data"});
-  return Error{Code::kConflict, fmt::format("the state of service '{}' has changed since this router last read it", change.record.service)};
+  return text_at(*record, {"spec", "data"}) == text_at(asked, {"spec", "data"});
 }
 
 }  // namespace
