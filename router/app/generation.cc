@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
+#include "router/config/config_kubernetes.h"
 #include "router/config/config_store.h"
 #include "router/config/config_tls.h"
+#include "router/config/endpoint_list.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {
@@ -19,6 +22,12 @@ constexpr std::chrono::seconds kSettle{3}, kAdminDrain{2};
 std::string url_of(const Listen& listen, uint16_t port, bool secure) {
   const bool v6 = listen.address.find(':') != std::string::npos;
   return fmt::format("http{}://{}{}{}:{}", secure ? "s" : "", v6 ? "[" : "", listen.address, v6 ? "]" : "", port);
+}
+
+bool has_slices(const RouterConfig& config) {
+  return std::ranges::any_of(config.services, [](const ServiceConfig& service) {
+    return std::ranges::any_of(service.versions, [](const VersionConfig& version) { return version.source.slices.has_value(); });
+  });
 }
 
 /// An inherited socket only where it is at the address that is asked for.
@@ -62,7 +71,12 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
   SERIN_TRY(steering_, Steering::open(config_, registry_, &audit_, learned));
   Controller& controller = steering_->controller();
   outcomes_ = std::make_unique<Outcomes>(config_.services, controller.store(), registry_);
-  proxy_ = std::make_unique<Proxy>(config_, controller, loops_.data, loops_.recorders, registry_);
+  if (has_slices(config_)) {
+    SERIN_TRY(kubernetes::Cluster cluster, cluster_of(config_.kubernetes));
+    slices_ = std::make_unique<kubernetes::SliceWatch>(std::move(cluster), zone_of(config_.kubernetes), kMostEndpoints);
+  }
+  proxy_ = std::make_unique<Proxy>(config_, controller, loops_.data, loops_.recorders, registry_, slices_.get());
+  if (slices_) slices_->begin();
   admin_ = std::make_unique<AdminApi>(config_, controller, *outcomes_, *access_, audit_, registry_);
   if (inherited.data.open()) {
     const auto until = std::chrono::steady_clock::now() + kSettle;

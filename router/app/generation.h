@@ -21,6 +21,7 @@
 #include "router/admin/admin_api.h"
 #include "router/app/handover.h"
 #include "router/app/steering.h"
+#include "router/kubernetes/slice_watch.h"
 #include "router/notify/audit_stream.h"
 #include "router/outcomes/outcomes.h"
 #include "router/proxy/proxy.h"
@@ -57,6 +58,8 @@ class Generation {
   /// Returns duplicates for a successor.
   ListeningSockets sockets() const;
 
+  /// Tells a successor's versions the endpoints that are known here (proxy.h).
+  void hand_endpoints_to(RouterConfig& next) const { proxy_->hand_endpoints_to(next); }
   void stop_being_ready();
   LearnedServices hand_over_store();
   /// Returns true if every request in progress was answered.
@@ -77,6 +80,7 @@ class Generation {
   AuditStream audit_{STDOUT_FILENO};
   std::unique_ptr<Steering> steering_;
   std::unique_ptr<Outcomes> outcomes_;
+  std::unique_ptr<kubernetes::SliceWatch> slices_;  // null: no version is in EndpointSlices
   std::unique_ptr<Proxy> proxy_;
   std::unique_ptr<AdminApi> admin_;
   std::unique_ptr<net::Server> data_server_, admin_server_;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "router/config/config_store.h"
+#include "router/config/config_kubernetes.h"
 #include "router/control/services.h"
 
 namespace serin::router {

@@ -11,7 +11,8 @@
 //         - name: "1"
 //           endpoints: [{url: "http://127.0.0.1:8000/v2/models/digits/versions/1"}]
 //           # {url: "http://...:8000", grpc_port: 8001} also answers gRPC, {url: "grpc://127.0.0.1:8001"} answers only gRPC
-//           # or {file: endpoints.txt}, one URL a line, watched; or {dns: "http://digits-2:8000"}, every address of the name
+//           # or {file: endpoints.txt}, one URL a line, watched; or {dns: "http://digits-2:8000"}, every address of the name;
+//           # or {kubernetes: {service: digits-2, port: http}}, every ready address of its EndpointSlices
 //           health: {path: /v2/models/digits/versions/1/ready, interval: 1s, timeout: 1s, unhealthy: 2, healthy: 1}
 //       guard: {latency: {floor: 5ms}}           # defaults for rollouts of this service
 #pragma once
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "router/config/split.h"
+#include "router/kubernetes/endpoint_slices.h"
 #include "router/rollout/spec.h"
 #include "runtime/net/http.h"
 #include "runtime/net/tls.h"
@@ -78,19 +80,29 @@ struct Ejection {
   int longest = 12;  ///< multiples of `time`
 };
 
-/// The source of a version's endpoints, if it is not router.yaml itself: `file` or `name`.
+/// EndpointSlices of Kubernetes, and what an endpoint at one of their addresses is like.
+struct SliceSource {
+  kubernetes::SliceSelection selection;
+  Endpoint pattern;  ///< without host and ports
+};
+
+/// The source of a version's endpoints, if it is not router.yaml itself: one of `file`, `name` and `slices`.
 struct EndpointSource {
-  std::string file;              ///< one URL on each line
-  std::optional<Endpoint> name;  ///< its host is resolved: every address is an endpoint
-  uint16_t grpc_port = 0;        ///< for the endpoints in `file`
+  std::string file;                   ///< one URL on each line
+  std::optional<Endpoint> name;       ///< its host is resolved: every address is an endpoint
+  std::optional<SliceSource> slices;  ///< followed
+  uint16_t grpc_port = 0;             ///< for the endpoints in `file`
   std::chrono::milliseconds interval{0};
 
-  bool changes() const { return !file.empty() || name; }
+  bool changes() const { return !file.empty() || is_remote(); }
+  /// Nothing is known before something else has answered.
+  bool is_remote() const { return name || slices; }
+  bool secure() const { return (name && name->secure()) || (slices && slices->pattern.secure()); }
 };
 
 struct VersionConfig {
   std::string name;
-  std::vector<Endpoint> endpoints;  ///< at start; empty while a name is unresolved
+  std::vector<Endpoint> endpoints;  ///< at start; empty while they are unknown
   EndpointSource source;
   std::shared_ptr<net::TlsContext> tls;  ///< for secure endpoints; null: none is allowed
   Health health;
@@ -178,6 +190,7 @@ struct EtcdConfig {
 struct KubernetesConfig {
   std::optional<net::Origin> server;
   std::string name_space;              ///< empty: the pod's
+  std::string zone;                    ///< of this router; empty: the variable NODE_ZONE
   std::string group = "serin-router";  ///< of routers that share rollouts
   std::string token_file;
   std::shared_ptr<net::TlsContext> tls;
@@ -198,6 +211,7 @@ struct RouterConfig {
   std::shared_ptr<net::TlsContext> tls;  ///< for `listen`; null: without TLS
   AdminConfig admin;
   std::string store = "serin-router.db";
+  KubernetesConfig kubernetes;
   std::optional<ReplicasConfig> replicas;
   int io_threads = 1;
   net::Limits limits;

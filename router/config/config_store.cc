@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "router/config/config_kubernetes.h"
 #include "router/config/config_parts.h"
 #include "router/config/config_tls.h"
 
@@ -13,9 +14,6 @@ namespace {
 
 using config::Node;
 using std::chrono::milliseconds;
-
-constexpr size_t kLongestLabel = 63;
-constexpr milliseconds kLongestRequest{3000};
 
 Result<EtcdConfig> read_etcd(const Node& node) {
   EtcdConfig etcd;
@@ -39,42 +37,9 @@ Result<EtcdConfig> read_etcd(const Node& node) {
   return etcd;
 }
 
-/// A name that Kubernetes accepts for an object and for a label.
-bool is_label(std::string_view text) {
-  const auto inner = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
-  return !text.empty() && text.size() <= kLongestLabel && std::ranges::all_of(text, inner) && !text.starts_with('-') &&
-         !text.ends_with('-');
-}
-
-Result<std::string> read_label(const Node& node, std::string_view key, std::string fallback) {
-  SERIN_TRY(std::string text, node.text(key, std::move(fallback)));
-  if (const auto given = node.find(key); given && !is_label(text))
-    return given->error(fmt::format("must be 1 to {} lower-case letters, digits and '-'", kLongestLabel));
-  return text;
-}
-
-/// Whatever is absent comes from the pod that the router runs in.
-Result<KubernetesConfig> read_kubernetes(const Node& node) {
-  SERIN_CHECK(node.allow_only({"server", "namespace", "group", "token_file", "timeout", "tls"}));
-  KubernetesConfig kubernetes;
-  SERIN_TRY(kubernetes.name_space, read_label(node, "namespace", ""));
+Result<KubernetesConfig> read_shared_kubernetes(const Node& node, KubernetesConfig kubernetes) {
+  SERIN_CHECK(node.allow_only({"group"}));
   SERIN_TRY(kubernetes.group, read_label(node, "group", kubernetes.group));
-  SERIN_TRY(kubernetes.timeout, read_milliseconds(node, "timeout", kubernetes.timeout, milliseconds(10)));
-  if (kubernetes.timeout > kLongestRequest)
-    return node.find("timeout")->error("must be from 10ms to 3s, because a leader renews its lease within 5s");
-  SERIN_TRY(kubernetes.token_file, node.text("token_file", ""));
-  const auto server = node.find("server");
-  if (!server) {
-    for (const char* key : {"token_file", "tls"})
-      if (const auto given = node.find(key)) return given->error("belongs to `server`; a pod has its own");
-    return kubernetes;
-  }
-  SERIN_TRY(const std::string text, server->text());
-  const auto url = net::parse_url(text);
-  if (!url || url->path != "/") return server->error(fmt::format("must be a url such as https://10.0.0.1:6443, not '{}'", text));
-  kubernetes.server = url->origin;
-  if (kubernetes.name_space.empty()) return node.error("needs namespace, because server is no pod's own");
-  SERIN_TRY(kubernetes.tls, read_client_tls(node, url->origin.secure));
   return kubernetes;
 }
 
@@ -115,7 +80,7 @@ Status read_store(const Node& root, RouterConfig& config) {
   if (etcd) {
     SERIN_TRY(several.etcd, read_etcd(*etcd));
   } else {
-    SERIN_TRY(several.kubernetes, read_kubernetes(*kubernetes));
+    SERIN_TRY(several.kubernetes, read_shared_kubernetes(*kubernetes, config.kubernetes));
   }
   config.replicas = std::move(several);
   return {};
@@ -128,22 +93,6 @@ Result<std::string> reachable_address(const Listen& listen) {
                fmt::format("{} is no address that another router can reach: give one, or set the variable POD_IP "
                            "(fieldRef: status.podIP)",
                            listen.address)};
-}
-
-Result<kubernetes::Cluster> cluster_of(const KubernetesConfig& config) {
-  kubernetes::Cluster cluster;
-  if (config.server) {
-    cluster.server = *config.server;
-    cluster.token_file = config.token_file;
-    cluster.tls = config.tls;
-  } else {
-    auto own = kubernetes::in_cluster();
-    if (!own) return own.error().in("store: kubernetes");
-    cluster = *std::move(own);
-  }
-  if (!config.name_space.empty()) cluster.name_space = config.name_space;
-  cluster.timeout = config.timeout;
-  return cluster;
 }
 
 std::string own_name(const ReplicasConfig& config) {

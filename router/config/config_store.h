@@ -7,7 +7,6 @@
 #pragma once
 
 #include "router/config/config.h"
-#include "router/kubernetes/api_client.h"
 #include "runtime/base/config.h"
 
 namespace serin::router {
@@ -16,8 +15,6 @@ Status read_store(const config::Node& root, RouterConfig& config);
 
 /// The address under which others reach `listen`: where that is every address of a pod, the variable POD_IP. kFailedPrecondition: it is not set.
 Result<std::string> reachable_address(const Listen& listen);
-/// How to reach the API of Kubernetes. kNotFound: neither a server is given, nor is this a pod.
-Result<kubernetes::Cluster> cluster_of(const KubernetesConfig& config);
 /// The name of this router: `name`, else with Kubernetes the variable POD_NAME, else empty.
 std::string own_name(const ReplicasConfig& config);
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <set>
 
+#include "router/config/config_kubernetes.h"
 #include "router/config/config_outcomes.h"
 #include "router/config/config_parts.h"
 #include "router/config/config_recording.h"
@@ -121,13 +122,18 @@ Result<std::vector<Endpoint>> read_list(const Node& list) {
   return endpoints;
 }
 
-/// {file: PATH} or {dns: URL}
+/// {file: PATH}, {dns: URL} or {kubernetes: {...}}
 Result<EndpointSource> read_source(const Node& node) {
-  SERIN_CHECK(node.allow_only({"file", "dns", "interval", "grpc_port"}));
-  const auto file = node.find("file"), dns = node.find("dns");
-  if (file.has_value() == dns.has_value())
-    return node.error("must be a list, or have one of file (a path) and dns (http://HOST:PORT[/PATH])");
+  SERIN_CHECK(node.allow_only({"file", "dns", "kubernetes", "interval", "grpc_port"}));
+  const auto file = node.find("file"), dns = node.find("dns"), slices = node.find("kubernetes");
+  if (int{file.has_value()} + int{dns.has_value()} + int{slices.has_value()} != 1)
+    return node.error("must be a list, or have one of file (a path), dns (http://HOST:PORT[/PATH]) and kubernetes (a map)");
   EndpointSource source;
+  if (slices) {
+    if (const auto interval = node.find("interval")) return interval->error("belongs to file or dns; kubernetes tells each change at once");
+    SERIN_TRY(source.slices, read_slices(*slices, node.find("grpc_port")));
+    return source;
+  }
   SERIN_TRY(source.grpc_port, read_grpc_port(node));
   if (dns) {
     SERIN_TRY(source.name, read_url(*dns, source.grpc_port));
@@ -146,7 +152,7 @@ Status read_endpoints(const Node& owner, VersionConfig& version) {
     return {};
   }
   SERIN_TRY(version.source, read_source(node));
-  if (version.source.name) return {};
+  if (version.source.is_remote()) return {};
   const auto text = read_endpoint_file(version.source.file);
   if (!text) return node.find("file")->error(text.error().message);
   auto endpoints = parse_endpoint_list(*text, version.source.file, version.source.grpc_port);
@@ -182,7 +188,7 @@ Result<VersionConfig> read_version(const Node& node) {
   SERIN_TRY(version.name, read_name(node));
   SERIN_CHECK(read_endpoints(node, version));
   const bool later = !version.source.file.empty();  // what the file will name is not known yet
-  const bool secure = std::ranges::any_of(version.endpoints, &Endpoint::secure) || (version.source.name && version.source.name->secure());
+  const bool secure = std::ranges::any_of(version.endpoints, &Endpoint::secure) || version.source.secure();
   SERIN_TRY(version.tls, read_client_tls(node, secure || later));
   if (const auto health = node.find("health")) {
     SERIN_TRY(version.health, read_health(*health));
@@ -283,8 +289,8 @@ Result<RouterConfig> load_config(const std::string& path) {
 }
 
 Result<RouterConfig> read_config(const Node& root) {
-  SERIN_CHECK(
-      root.allow_only({"listen", "tls", "admin", "store", "replicas", "io_threads", "limits", "services", "webhooks", "prometheus"}));
+  SERIN_CHECK(root.allow_only(
+      {"listen", "tls", "admin", "store", "replicas", "kubernetes", "io_threads", "limits", "services", "webhooks", "prometheus"}));
   RouterConfig config;
   if (const auto listen = root.find("listen")) {
     SERIN_TRY(config.listen, read_listen(*listen));
@@ -296,6 +302,9 @@ Result<RouterConfig> read_config(const Node& root) {
     SERIN_TRY(config.admin, read_admin(*admin));
     if (const Listen& other = config.admin.listen; other.port != 0 && other == config.listen)
       return admin->error(fmt::format("{}:{} is already the address of 'listen'", other.address, other.port));
+  }
+  if (const auto kubernetes = root.find("kubernetes")) {
+    SERIN_TRY(config.kubernetes, read_kubernetes(*kubernetes));
   }
   SERIN_CHECK(read_store(root, config));
   SERIN_TRY(config.io_threads, root.integer("io_threads", 1, 64, config.io_threads));

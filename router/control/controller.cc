@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "router/config/config_store.h"
+#include "router/config/config_kubernetes.h"
 #include "router/control/service_control.h"
 #include "router/control/services.h"
 #include "router/store/etcd_store.h"

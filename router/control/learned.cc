@@ -19,7 +19,10 @@ bool same_version(const ServiceConfig& before, const ServiceConfig& now, const s
   if (was == Split::kNoCanary || is == Split::kNoCanary) return false;
   const VersionConfig &a = before.versions[was], &b = now.versions[is];
   const auto name_of = [](const VersionConfig& config) { return config.source.name ? config.source.name->url : ""; };
-  if (a.source.file != b.source.file || name_of(a) != name_of(b)) return false;
+  const auto slices_of = [](const VersionConfig& config) {
+    return config.source.slices ? config.source.slices->selection : kubernetes::SliceSelection();
+  };
+  if (a.source.file != b.source.file || name_of(a) != name_of(b) || slices_of(a) != slices_of(b)) return false;
   const auto stays = [&](const Endpoint& endpoint) {
     return std::ranges::find(b.endpoints, endpoint.url, &Endpoint::url) != b.endpoints.end();
   };

@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
 constexpr std::chrono::seconds kTokenFor{60}, kWatchFor{300};
-constexpr std::chrono::milliseconds kWatchAgain{200}, kWatchAgainMost{5000};
+constexpr std::chrono::seconds kLongestAskedFor{60};
 constexpr size_t kLargestAnswer = size_t{64} << 20, kLargestEvent = size_t{8} << 20, kLongestReason = 300,
                  kLargestSecret = size_t{64} << 10;
 
@@ -60,6 +60,17 @@ std::string as_name(std::string_view text, size_t limit) {
     name += (lower >= 'a' && lower <= 'z') || (lower >= '0' && lower <= '9') ? lower : '-';
   }
   return name;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-._~/").find(c) != std::string_view::npos)
+      out += c;
+    else
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
 }
 
 const json::value* find_at(const json::object& object, std::initializer_list<std::string_view> path) {
@@ -102,9 +113,12 @@ struct ApiClient::State {
   Mutex mutex;
   std::string token SERIN_GUARDED_BY(mutex);
   Clock::time_point token_until SERIN_GUARDED_BY(mutex){};
+  Clock::time_point quiet_until SERIN_GUARDED_BY(mutex){};
 
   Result<std::string> held_token();
   void forget_token();
+  /// What the server says about when to come back.
+  void heed(const net::Response& answer);
   Result<net::Outgoing> request(std::string_view method, const std::string& path, std::shared_ptr<const std::string> body,
                                 std::string_view type);
   Result<json::object> call(std::string_view method, const std::string& path, const json::object* object = nullptr,
@@ -128,6 +142,13 @@ void ApiClient::State::forget_token() {
   token_until = {};
 }
 
+void ApiClient::State::heed(const net::Response& answer) {
+  const bool refused = answer.status == 429 || answer.status >= 500;
+  const auto seconds = refused ? parse_number<uint32_t>(answer.headers.get("Retry-After")) : std::nullopt;
+  const MutexLock lock(mutex);
+  quiet_until = seconds ? Clock::now() + std::min(std::chrono::seconds(*seconds), kLongestAskedFor) : Clock::time_point();
+}
+
 Result<net::Outgoing> ApiClient::State::request(std::string_view method, const std::string& path, std::shared_ptr<const std::string> body,
                                                 std::string_view type) {
   SERIN_TRY(const std::string shown, held_token());
@@ -147,6 +168,7 @@ Result<json::object> ApiClient::State::call(std::string_view method, const std::
     SERIN_TRY(const net::Outgoing outgoing, request(method, path, body, type));
     const auto response = session.send(cluster.server, outgoing, cluster.timeout);
     if (!response) return Error{Code::kUnavailable, fmt::format("Kubernetes API: {}: {}", name, response.error().message)};
+    heed(*response);
     if (response->status == 401 && !again && !cluster.token_file.empty()) {  // nothing was executed
       forget_token();
       continue;
@@ -178,13 +200,18 @@ Status ApiClient::remove(const std::string& path) {
 }
 void ApiClient::stop() { state_->session.stop(); }
 
+std::chrono::milliseconds ApiClient::asked_to_wait() const {
+  const MutexLock lock(state_->mutex);
+  return std::max(std::chrono::ceil<std::chrono::milliseconds>(state_->quiet_until - Clock::now()), std::chrono::milliseconds(0));
+}
+
 Status ApiClient::watch(const std::string& path, std::chrono::seconds at_most, const std::function<void(std::string_view)>& event) {
   const std::string target = fmt::format("{}{}watch=true&allowWatchBookmarks=true&timeoutSeconds={}", path,
                                          path.find('?') == std::string::npos ? '?' : '&', at_most.count());
   SERIN_TRY(const net::Outgoing outgoing, state_->request("GET", target, nullptr, ""));
   std::string line;  // the beginning of an event whose end has not arrived
   int status = 200;
-  const Status received =
+  const auto received =
       state_->session.receive(state_->cluster.server, outgoing, at_most + state_->cluster.timeout, [&](int given, std::string_view bytes) {
         status = given;
         if (line.size() > kLargestEvent) line.clear();  // cannot be: objects are smaller
@@ -195,10 +222,20 @@ Status ApiClient::watch(const std::string& path, std::chrono::seconds at_most, c
           event(std::string_view(line).substr(from, end - from));
         line.erase(0, from);
       });
+  if (received) {
+    status = received->status;  // of an answer without a body, too
+    state_->heed(*received);
+  }
   if (status == 401) state_->forget_token();
   if (status != 200) return error_of("watch " + path, status, line);
   if (!received) return Error{Code::kUnavailable, fmt::format("Kubernetes API: watch {}: {}", path, received.error().message)};
   return {};
+}
+
+std::chrono::milliseconds Backoff::next(std::chrono::milliseconds asked_to_wait) {
+  const auto now = std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(pause_.count() / 2, pause_.count())(dice_));
+  pause_ = std::min(pause_ * 2, kMost);
+  return std::max(now, asked_to_wait);
 }
 
 struct ApiWatch::State {
@@ -221,7 +258,7 @@ struct ApiWatch::State {
 
 void ApiWatch::State::run() {
   std::string trouble;
-  auto pause = kWatchAgain;
+  Backoff backoff;
   do {
     // Without a resourceVersion the server begins with what exists, so a change while there was no watch is an event, too.
     bool any = false;
@@ -231,12 +268,10 @@ void ApiWatch::State::run() {
       look_again();
     });
     look_again();
-    if (any) pause = kWatchAgain;
+    if (any || ended) backoff.reset();
     const std::string now = ended ? "" : ended.error().message;
     if (std::exchange(trouble, now) != now && !now.empty()) log::warning("{}; watches again", now);
-    if (!sleeper.pause(pause)) return;
-    pause = ended ? kWatchAgain : std::min(pause * 2, kWatchAgainMost);  // a server that is overloaded, or starts, is asked ever less
-  } while (true);
+  } while (sleeper.pause(backoff.next(api.asked_to_wait())));  // a server that is overloaded, or starts, is asked ever less
 }
 
 ApiWatch::ApiWatch(const Cluster& cluster, std::string path, std::function<void()> look_again)

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,9 @@ Result<Cluster> in_cluster();
 
 /// "Kind/name" does not hold for every text: lower-case letters, digits, '-' and '.', at most `limit` bytes; other bytes become '-'.
 std::string as_name(std::string_view text, size_t limit = 63);
+
+/// As a value in a query, such as a selector of labels.
+std::string escaped(std::string_view text);
 
 /// The text at a path of members, such as text_at(object, {"metadata", "name"}); empty if there is none.
 std::string text_at(const boost::json::object& object, std::initializer_list<std::string_view> path);
@@ -63,12 +67,27 @@ class ApiClient {
 
   /// Receives the events of a watch, one JSON text each, until the server ends it, `at_most` has passed or stop() is called.
   Status watch(const std::string& path, std::chrono::seconds at_most, const std::function<void(std::string_view event)>& event);
+  /// For how much longer the server has asked to be left alone, with Retry-After in an answer 429 or 5xx. Zero: it has not.
+  std::chrono::milliseconds asked_to_wait() const;
   /// Ends all calls, now and later.
   void stop();
 
  private:
   struct State;
   std::unique_ptr<State> state_;
+};
+
+/// The pause before the next attempt: twice as long after each failure, and never shorter than the server asked for. It differs from one
+/// program to the next, so that not all of them ask a server that has just started at once.
+class Backoff {
+ public:
+  void reset() { pause_ = kFirst; }
+  std::chrono::milliseconds next(std::chrono::milliseconds asked_to_wait);
+
+ private:
+  static constexpr std::chrono::milliseconds kFirst{200}, kMost{5000};
+  std::chrono::milliseconds pause_ = kFirst;
+  std::minstd_rand dice_{std::random_device{}()};
 };
 
 /// Watches a collection on a thread of its own, for as long as it lives. It calls back whenever something in the collection may have

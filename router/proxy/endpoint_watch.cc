@@ -1,4 +1,5 @@
-// endpoint_watch.cc: a file that cannot be read and a name that cannot be resolved change nothing: what is known is better than nothing.
+// endpoint_watch.cc: a file that cannot be read, a name that cannot be resolved and an API server that does not answer change nothing: what is
+// known is better than nothing.
 //
 // A changed file is believed once it was read twice the same: whoever writes it in place would otherwise be seen with half a list.
 // getaddrinfo() tells no TTL, so a name is asked for at an interval.
@@ -39,9 +40,13 @@ Result<std::vector<Endpoint>> endpoints_of(const net::Resolved& resolved, const 
 
 }  // namespace
 
-EndpointWatch::EndpointWatch(net::Loop& loop, std::string service, Endpoints& endpoints, std::function<void(bool)> asked)
+EndpointWatch::EndpointWatch(net::Loop& loop, std::string service, Endpoints& endpoints, std::function<void(bool)> asked,
+                             kubernetes::SliceWatch* slices)
     : loop_(loop), service_(std::move(service)), endpoints_(endpoints), asked_(std::move(asked)) {
-  ask();
+  if (endpoints_.config().source.slices)
+    follow(*slices);
+  else
+    ask();
 }
 
 void EndpointWatch::ask() { endpoints_.config().source.name ? ask_name() : ask_file(); }
@@ -67,6 +72,36 @@ void EndpointWatch::ask_name() {
   net::resolve(loop_, name.origin.host, name.origin.port, [this, alive = std::weak_ptr(alive_), &name](const net::Resolved& resolved) {
     if (!alive.expired()) learn(endpoints_of(resolved, name));
   });
+}
+
+void EndpointWatch::follow(kubernetes::SliceWatch& slices) {
+  const SliceSource& source = *endpoints_.config().source.slices;
+  pattern_ = source.pattern;
+  if (pattern_.secure()) pattern_.server_name = slices.server_name(source.selection);
+  slices.follow(source.selection, [this, alive = std::weak_ptr(alive_), &loop = loop_](const Result<kubernetes::SliceAddresses>& found) {
+    loop.post([this, alive, found] {
+      if (!alive.expired()) learn_slices(found);
+    });
+  });
+}
+
+/// A failure was logged for all versions at once, where it happened.
+void EndpointWatch::learn_slices(const Result<kubernetes::SliceAddresses>& found) {
+  if (!found) return asked_(false);
+  if (!found->remark.empty() && found->remark != trouble_)
+    log::warning("service '{}' version '{}': {}", service_, endpoints_.version(), found->remark);
+  trouble_ = found->remark;
+  std::vector<Endpoint> endpoints;
+  for (const kubernetes::SliceAddress& address : found->addresses) {
+    Endpoint endpoint = pattern_;
+    endpoint.origin.host = address.host;
+    endpoint.origin.port = address.port;
+    const uint16_t grpc_port = endpoint.http ? address.grpc_port : address.port;
+    if (grpc_port != 0) endpoint.grpc = {address.host, grpc_port, endpoint.secure()};
+    endpoint.url = print_endpoint(endpoint);
+    endpoints.push_back(std::move(endpoint));
+  }
+  asked_(replace(endpoints));
 }
 
 void EndpointWatch::learn(Result<std::vector<Endpoint>> found) {

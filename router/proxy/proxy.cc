@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "router/control/learned.h"
 #include "router/proxy/endpoint_watch.h"
 #include "router/proxy/exchange.h"
 #include "router/proxy/health_checker.h"
@@ -54,6 +55,7 @@ std::unique_ptr<Service> make_track(const Service& first, const ServiceConfig& c
 
 struct Proxy::State {
   net::Loops& loops;
+  kubernetes::SliceWatch* slices;
   Router router;
   std::vector<std::unique_ptr<Workplace>> places;  // one for each io thread, made and destroyed there
   // On io thread 0.
@@ -105,12 +107,13 @@ void Proxy::State::watch(const std::string& name, Service& service) {
       report(version);
       for (size_t i = 0; i < places.size(); ++i) loops.post(i, [place = places[i].get()] { place->lane.forget_gone(); });
     };
-    watches.push_back(std::make_unique<EndpointWatch>(loops.loop(0), name, *service.versions[version], asked));
+    watches.push_back(std::make_unique<EndpointWatch>(loops.loop(0), name, *service.versions[version], asked, slices));
   }
 }
 
-Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, metrics::Registry& metrics)
-    : state_(new State{.loops = loops}) {
+Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, metrics::Registry& metrics,
+             kubernetes::SliceWatch* slices)
+    : state_(new State{.loops = loops, .slices = slices}) {
   state_->router.silence = config.limits.silence_timeout;
   std::vector<std::string> recording;
   for (size_t index = 0; index < config.services.size(); ++index) {
@@ -158,6 +161,19 @@ bool Proxy::is_settled() const {
       if (!service.controller->endpoint_count(service.index, version)) return false;
     return true;
   });
+}
+
+void Proxy::hand_endpoints_to(RouterConfig& next) const {
+  for (ServiceConfig& service : next.services) {
+    const auto known = state_->router.services.find(service.name);
+    if (known == state_->router.services.end()) continue;
+    for (VersionConfig& version : service.versions) {
+      if (!version.source.is_remote() || !same_version(*known->second->config, service, version.name)) continue;
+      const Endpoints& before = *known->second->versions[version_index(*known->second->config, version.name)];
+      version.endpoints.clear();
+      for (const auto& endpoint : *before.list()) version.endpoints.push_back(endpoint->config);
+    }
+  }
 }
 
 void Proxy::stop_being_ready() { state_->router.ending = true; }

@@ -11,6 +11,7 @@
 
 #include "router/config/config.h"
 #include "router/control/controller.h"
+#include "router/kubernetes/slice_watch.h"
 #include "router/recording/recorder.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/loop.h"
@@ -20,12 +21,16 @@ namespace serin::router {
 
 class Proxy {
  public:
-  Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, metrics::Registry& metrics);
+  /// `slices`: follows the EndpointSlices of versions that name some, and has not begun. Null: no version does. It must outlive the proxy.
+  Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, metrics::Registry& metrics,
+        kubernetes::SliceWatch* slices = nullptr);
   ~Proxy();
   /// For the server that accepts the clients to be routed. The proxy must outlive it.
   net::HandlerFactory handlers();
   /// Whether the health of every version has been checked once: a router that takes over traffic should know its healthy endpoints.
   bool is_settled() const;
+  /// Begins the versions of a successor with the endpoints that are known here, where another source has to tell them: it may not answer.
+  void hand_endpoints_to(RouterConfig& next) const;
   /// From now on /v2/health/ready answers 503; everything else continues.
   void stop_being_ready();
 

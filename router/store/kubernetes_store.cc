@@ -18,6 +18,7 @@ namespace {
 
 namespace json = boost::json;
 using kubernetes::ApiClient;
+using kubernetes::escaped;
 using kubernetes::text_at;
 using Clock = KubernetesLeases::Clock;
 
@@ -25,17 +26,6 @@ constexpr std::string_view kLive = "serin.dev/type in (state,trip,member)";
 constexpr std::chrono::seconds kForgetMember{60}, kLeadFor = kLeaseTime - std::chrono::seconds(1);
 constexpr size_t kRunDigits = 16;
 constexpr int kAttempts = 3;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-._~/").find(c) != std::string_view::npos)
-      out += c;
-    else
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
 
 const json::array& items_of(const json::object& list) {
   static const json::array kNone;

@@ -169,6 +169,7 @@ void Route::reload() {
   if (auto kept = check_rollouts(running_->controller().status(), *next); !kept) return refuse(kept.error());
   metrics::Registry unused;
   if (auto access = router::Access::open(next->admin, unused); !access) return refuse(access.error().in("admin"));
+  running_->hand_endpoints_to(*next);
   ListeningSockets sockets = running_->sockets();
   learned_ = running_->hand_over_store();
   auto generation = Generation::start(*next, *loops_, std::move(sockets), &learned_);
@@ -205,7 +206,9 @@ bool Route::hand_over(HandoverPeer& successor) {
 
 /// The store was handed over and nobody works with it.
 void Route::recover() {
-  auto generation = Generation::start(running_->config(), *loops_, running_->sockets(), &learned_);
+  router::RouterConfig config = running_->config();
+  running_->hand_endpoints_to(config);
+  auto generation = Generation::start(config, *loops_, running_->sockets(), &learned_);
   without_store_ = !generation;
   if (generation) return replace(*std::move(generation));
   log::error("requests are routed as before, but nothing can be decided: {}", generation.error().message);

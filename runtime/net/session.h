@@ -33,8 +33,9 @@ class Session {
   /// kTooLarge, kInvalidArgument (the method or target), kCancelled (stop()). kOverloaded: this machine lacks descriptors, ports or memory.
   Result<Response> send(const Origin& origin, const Outgoing& request, std::chrono::nanoseconds timeout);
   /// The same for an answer that is used while it arrives. `use` gets its status and the next bytes of its body, on the calling thread.
+  /// Returns the answer without its body, once that has ended.
   using Use = std::function<void(int status, std::string_view bytes)>;
-  Status receive(const Origin& origin, const Outgoing& request, std::chrono::nanoseconds timeout, const Use& use);
+  Result<Response> receive(const Origin& origin, const Outgoing& request, std::chrono::nanoseconds timeout, const Use& use);
   /// Ends all calls, now and later, with kCancelled. Callable from any thread.
   void stop();
   size_t open_connections() const;

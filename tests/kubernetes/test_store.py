@@ -30,8 +30,10 @@ class RealGroup(Group):
         super().__init__(folder, backends, stack, **of_service)
 
     def shared(self, name, **options):
-        return {"kubernetes": {"server": self.cluster.url, "namespace": self.namespace, "token_file": str(self.tokens),
-                               "tls": {"ca": str(self.cluster.ca)}, **options}}
+        return {"kubernetes": options}
+
+    def besides(self, name):
+        return {"kubernetes": {"server": self.cluster.url, "namespace": self.namespace, "token_file": str(self.tokens), "tls": {"ca": str(self.cluster.ca)}}}
 
     def apply(self, wanted):
         self.cluster.kubectl("-n", self.namespace, "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(wanted))

@@ -308,9 +308,10 @@ Result<Response> Session::send(const Origin& origin, const Outgoing& request, st
   return std::move(exchange.response);
 }
 
-Status Session::receive(const Origin& origin, const Outgoing& request, std::chrono::nanoseconds timeout, const Use& use) {
+Result<Response> Session::receive(const Origin& origin, const Outgoing& request, std::chrono::nanoseconds timeout, const Use& use) {
   Exchange exchange{options_, origin, request, Clock::now() + std::min(timeout, kLongestCall), {}, use};
-  return run(exchange);
+  SERIN_CHECK(run(exchange));
+  return std::move(exchange.response);
 }
 
 size_t Session::open_connections() const {

@@ -29,7 +29,10 @@ class EmulatedGroup(Group):
         super().__init__(folder, backends, stack, **of_service)
 
     def shared(self, name, **options):
-        return {"kubernetes": {"server": self.ways[name].url, "namespace": "models", "timeout": "500ms", **options}}
+        return {"kubernetes": options}
+
+    def besides(self, name):
+        return {"kubernetes": {"server": self.ways[name].url, "namespace": "models", "timeout": "500ms"}}
 
     def records(self, kind):
         return [json.loads(each["spec"]["data"]) for each in self.objects.list(RECORDS, f"serin.dev/type={kind}")]
@@ -187,7 +190,8 @@ def test_overload_expired_watches_and_expired_tokens(tmp_path, backend):
         token.write_text("first\n")
         backends = [backend("1"), backend("2")]
         config = {"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "services": [service(*backends)],
-                  "store": {"file": str(tmp_path / "router.db"), "kubernetes": {"server": api.url, "namespace": "models", "token_file": str(token)}},
+                  "store": {"file": str(tmp_path / "router.db"), "kubernetes": {}},
+                  "kubernetes": {"server": api.url, "namespace": "models", "token_file": str(token)},
                   "replicas": {"max": 3, "listen": "127.0.0.1:0", "name": "a"}}
         (tmp_path / "router.yaml").write_text(json.dumps(config))
         router = stack.enter_context(Router(tmp_path, "route", "--drain-seconds", 0, "--config", tmp_path / "router.yaml"))
@@ -222,7 +226,7 @@ def test_the_audit_log_is_longer_than_one_object(group):
 
 def test_a_group_that_is_full_and_a_name_that_is_taken(group, tmp_path):
     config = {"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "services": [service(*group.backends)],
-              "store": {"file": str(tmp_path / "other.db"), "kubernetes": {"server": group.ways["a"].url, "namespace": "models"}},
+              "store": {"file": str(tmp_path / "other.db"), "kubernetes": {}}, "kubernetes": {"server": group.ways["a"].url, "namespace": "models"},
               "replicas": {"max": 3, "listen": "127.0.0.1:0", "name": "d"}}
     (tmp_path / "router.yaml").write_text(json.dumps(config))
     refused = serin("route", "--config", tmp_path / "router.yaml")
@@ -230,19 +234,21 @@ def test_a_group_that_is_full_and_a_name_that_is_taken(group, tmp_path):
     ask(group.routers["a"].url, 5)
 
 
-@pytest.mark.parametrize(("store", "replicas", "says"), [
-    ({"kubernetes": {}, "etcd": {"endpoints": ["http://127.0.0.1:1"]}}, True, "etcd is given, too"),
-    ({"kubernetes": {"server": "http://127.0.0.1:1"}}, True, "needs namespace"),
-    ({"kubernetes": {"server": "ftp://a", "namespace": "models"}}, True, "must be a url such as https://10.0.0.1:6443"),
-    ({"kubernetes": {"token_file": "token"}}, True, "belongs to `server`"),
-    ({"kubernetes": {"namespace": "No_Name"}}, True, "lower-case letters"),
-    ({"kubernetes": {}}, False, "say how many routers there may be"),
-    ({"kubernetes": {"context": "a"}}, True, "context"),
+@pytest.mark.parametrize(("config", "says"), [
+    ({"store": {"kubernetes": {}, "etcd": {"endpoints": ["http://127.0.0.1:1"]}}}, "etcd is given, too"),
+    ({"store": {"kubernetes": {"group": "No_Name"}}}, "lower-case letters"),
+    ({"store": {"kubernetes": {"server": "http://127.0.0.1:1"}}}, "unknown key 'server'"),
+    ({"store": {"kubernetes": {}}, "replicas": None}, "say how many routers there may be"),
+    ({"kubernetes": {"server": "http://127.0.0.1:1"}}, "needs namespace"),
+    ({"kubernetes": {"server": "ftp://a", "namespace": "models"}}, "must be a url such as https://10.0.0.1:6443"),
+    ({"kubernetes": {"token_file": "token"}}, "belongs to `server`"),
+    ({"kubernetes": {"namespace": "No_Name"}}, "lower-case letters"),
+    ({"kubernetes": {"zone": "a zone"}}, "must be the zone of a node"),
+    ({"kubernetes": {"context": "a"}}, "unknown key 'context'"),
 ])
-def test_c1_bad_keys_are_named(tmp_path, store, replicas, says):
-    config = {"listen": "127.0.0.1:0", "store": store, "services": [{"name": "digits", "versions": [{"name": "1", "endpoints": ["http://127.0.0.1:1"]}]}]}
-    if replicas:
-        config["replicas"] = {"max": 3, "listen": "127.0.0.1:0"}
+def test_c1_bad_keys_are_named(tmp_path, config, says):
+    config = {"listen": "127.0.0.1:0", "replicas": {"max": 3, "listen": "127.0.0.1:0"}, **config,
+              "services": [{"name": "digits", "versions": [{"name": "1", "endpoints": ["http://127.0.0.1:1"]}]}]}
     (tmp_path / "router.yaml").write_text(json.dumps(config))
     refused = serin("route", "--check", "--config", tmp_path / "router.yaml")
     assert refused.returncode != 0 and says in refused.stderr, refused.stderr

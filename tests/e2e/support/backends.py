@@ -50,8 +50,8 @@ class Faults:
 
 
 class Backend:
-    def __init__(self, version="1", service="digits", tls=None, **faults):
-        self.version, self.service, self.tls = version, service, tls
+    def __init__(self, version="1", service="digits", tls=None, host="127.0.0.1", **faults):
+        self.version, self.service, self.tls, self.host = version, service, tls, host
         self.faults = Faults(**faults)
         self.healthy = True
         self.requests = []  # every inference: (time, {lower-case header: value}, path)
@@ -82,7 +82,7 @@ class Backend:
 
     @property
     def origin(self):
-        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
+        return f"http{'s' if self.tls else ''}://{self.host}:{self.port}"
 
     @property
     def url(self):
@@ -96,7 +96,7 @@ class Backend:
 
     def up(self):
         """Listens; after down() on the port it had."""
-        self._listener = socket.create_server(("127.0.0.1", self.port), backlog=512)
+        self._listener = socket.create_server((self.host, self.port), backlog=512)
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
         return self

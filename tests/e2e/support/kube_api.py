@@ -3,9 +3,11 @@
     objects = Objects()
     with Server(objects) as api:          # one way to the same objects; a router can have its own
         api.url, api.cut(), api.mend()
-        api.answer_next(429, times=3)     # instead of doing what is asked
+        api.answer_next(429, times=3, retry_after=1)     # instead of doing what is asked
         api.lose_answers_of("PUT", "state")    # does what is asked, and gives no answer; None: no longer
         objects.expire_watches()          # 410 Gone to each watch that goes on, as after a compaction
+        api.tokens = {"another"}          # what a client shows from now on
+        api.asked                         # [(time, method, path, query)] so far
 
 It has what Serin uses: collections with label selectors, resourceVersion and its conflicts, merge patches, the subresource status, watches with bookmarks,
 tokens. What it refuses and how it answers is compared with the real server by tests/kubernetes/test_emulated_api.py.
@@ -18,6 +20,7 @@ import json
 import re
 import socket
 import threading
+import time
 import urllib.parse
 
 PATH = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)/namespaces/(?P<namespace>[^/]+)/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>status))?$")
@@ -25,9 +28,9 @@ KEPT = 1000  # events, for watches that begin at an older version
 
 
 class Refused(Exception):
-    def __init__(self, code, reason, message=""):
+    def __init__(self, code, reason, message="", retry_after=None):
         super().__init__(message)
-        self.code = code
+        self.code, self.headers = code, {} if retry_after is None else {"Retry-After": str(retry_after)}
         self.body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message or reason, "code": code}
 
 
@@ -81,7 +84,9 @@ class Objects:
     def _record(self, kind, collection, value):
         self.version += 1
         value["metadata"]["resourceVersion"] = str(self.version)
-        self.events = [*self.events, (self.version, kind, collection, copy.deepcopy(value))][-KEPT:]
+        self.events.append((self.version, kind, collection, copy.deepcopy(value)))
+        if len(self.events) > KEPT:
+            self.forgotten = max(self.forgotten, self.events.pop(0)[0])
         self.changed.notify_all()
 
     def create(self, collection, value):
@@ -144,6 +149,7 @@ class Server:
     def __init__(self, objects, tokens=None):
         self.objects, self.tokens = objects, tokens
         self.refusals, self.lost = [], None
+        self.asked = []
         self.port = 0
         self.server = None
         self.open = set()
@@ -159,8 +165,8 @@ class Server:
     def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def answer_next(self, status, times=1):
-        self.refusals += [status] * times
+    def answer_next(self, status, times=1, retry_after=None):
+        self.refusals += [(status, retry_after)] * times
 
     def lose_answers_of(self, method, name=""):
         """Of requests to objects whose names begin so."""
@@ -209,9 +215,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True  # the client is gone, or the way was cut
 
-    def answer(self, status, body):
+    def answer(self, status, body, headers=()):
         data = json.dumps(body).encode()
         self.send_response(status)
+        for name, value in dict(headers).items():
+            self.send_header(name, value)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -221,10 +229,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "null")
+        self.api.asked.append((time.monotonic(), self.command, url.path, query))
         token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
         try:
             if self.api.refusals:
-                raise Refused(self.api.refusals.pop(0), "TooManyRequests")
+                status, retry_after = self.api.refusals.pop(0)
+                raise Refused(status, "TooManyRequests", retry_after=retry_after)
             if self.api.tokens is not None and token not in self.api.tokens:
                 raise Refused(401, "Unauthorized")
             place = PATH.match(url.path)
@@ -235,7 +245,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.watch(collection, query)
             result = self.done(collection, name, status, query, body)
         except Refused as refused:
-            return self.answer(refused.code, refused.body)
+            return self.answer(refused.code, refused.body, refused.headers)
         if self.api.lost and self.command == self.api.lost[0] and (name or "").startswith(self.api.lost[1]):
             self.close_connection = True
             self.connection.recv(1)  # until the client gives up

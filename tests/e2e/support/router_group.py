@@ -21,14 +21,19 @@ class Group:
             self.launch(name)
 
     def shared(self, name, **options):
+        """In the map `store`."""
         raise NotImplementedError
+
+    def besides(self, _name):
+        """Further keys of router.yaml."""
+        return {}
 
     def launch(self, name, **options):
         home = self.folder / name
         home.mkdir(exist_ok=True)
         config = {"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "services": [service(*self.backends, **self.of_service)],
                   "store": {"file": str(home / "router.db"), **self.shared(name, **options)},
-                  "replicas": {"max": 3, "listen": "127.0.0.1:0", "name": name}}
+                  "replicas": {"max": 3, "listen": "127.0.0.1:0", "name": name}, **self.besides(name)}
         (home / "router.yaml").write_text(json.dumps(config))
         router = self.stack.enter_context(Router(home, "route", "--drain-seconds", 0, "--config", home / "router.yaml"))
         self.routers[name] = router

@@ -174,6 +174,34 @@ TEST(Config, EndpointsFromDnsAreNotResolvedByReading) {
   EXPECT_EQ(version.source.interval, std::chrono::seconds(5));
 }
 
+TEST(Config, EndpointsFromEndpointSlicesAreNotLookedForByReading) {
+  const auto first = [](const std::string& endpoints) {
+    const auto config = load(with_endpoints(endpoints));
+    EXPECT_TRUE(config) << config.error().message;
+    return config->services[0].versions[0];
+  };
+  const VersionConfig version = first("{kubernetes: {service: digits-2, port: http, path: /v2/models/d/}, grpc_port: grpc}");
+  EXPECT_THAT(version.endpoints, SizeIs(0));
+  EXPECT_EQ(version.tls, nullptr);
+  ASSERT_TRUE(version.source.slices);
+  const SliceSource& source = *version.source.slices;
+  EXPECT_EQ(source.selection.labels, (kubernetes::Labels{{"kubernetes.io/service-name", "digits-2"}}));
+  EXPECT_EQ(source.selection.name_space, "");
+  EXPECT_EQ(source.selection.port, "http");
+  EXPECT_EQ(source.selection.grpc_port, "grpc");
+  EXPECT_EQ(source.pattern.path, "/v2/models/d");
+  EXPECT_TRUE(source.pattern.http);
+  const VersionConfig secure =
+      first("{kubernetes: {selector: {app: d, example.org/track: canary}, namespace: other, port: 08001, scheme: grpcs}}");
+  EXPECT_NE(secure.tls, nullptr);
+  const kubernetes::SliceSelection& selection = secure.source.slices->selection;
+  EXPECT_EQ(selection.labels, (kubernetes::Labels{{"app", "d"}, {"example.org/track", "canary"}}));
+  EXPECT_EQ(selection.name_space, "other");
+  EXPECT_EQ(selection.port, "8001");
+  EXPECT_FALSE(secure.source.slices->pattern.http);
+  EXPECT_TRUE(secure.source.slices->pattern.secure());
+}
+
 TEST(Config, F3ABadSourceOfEndpointsIsNamed) {
   const TemporaryFolder folder;
   const std::string path = folder.file("endpoints.txt"), from_file = with_endpoints("{file: '" + path + "'}");
@@ -188,8 +216,8 @@ TEST(Config, F3ABadSourceOfEndpointsIsNamed) {
   std::string many;
   for (int i = 0; i < 257; ++i) many += fmt::format("http://h{}\n", i);
   refused(many, ":257: more than 256 endpoints");
-  expect_refused(with_endpoints("{}"), "must be a list, or have one of file (a path) and dns");
-  expect_refused(with_endpoints("{file: a, dns: 'http://h'}"), "must be a list, or have one of file (a path) and dns");
+  expect_refused(with_endpoints("{}"), "must be a list, or have one of file (a path), dns");
+  expect_refused(with_endpoints("{file: a, dns: 'http://h'}"), "must be a list, or have one of file (a path), dns");
   expect_refused(with_endpoints("{file: ''}"), "endpoints.file: must be the path of a file");
   expect_refused(with_endpoints("{file: /}"), "endpoints.file: ");
   expect_refused(with_endpoints("{dns: host}"), "endpoints.dns: must be http://HOST:PORT[/PATH]");
