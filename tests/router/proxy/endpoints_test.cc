@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
 #include <set>
 #include <string>
 
@@ -143,6 +145,41 @@ TEST(Endpoints, ANewOneWaitsForItsCheckUnlessThereIsNobodyElse) {
   three.endpoints.replace({endpoint(8005), endpoint(8006)});
   EXPECT_EQ(three.chosen(), (Indices{9, 10}));
   EXPECT_EQ(three.endpoints.healthy(), 2u);
+}
+
+/// Answers in a time span of two endpoints that work on one request at a time, one of them in a quarter of the other's time, while as many
+/// clients as given ask again at once. As a share of what both can do.
+double used_capacity(size_t clients) {
+  constexpr int64_t kFast = 1, kSlow = 4, kSpan = 40'000;
+  VersionConfig config = three();
+  config.endpoints.pop_back();
+  Three version(config);
+  const auto list = version.endpoints.list();
+  std::map<const EndpointState*, int64_t> free_at{{list->at(0).get(), 0}, {list->at(1).get(), 0}};  // when its queue is worked off
+  std::multimap<int64_t, EndpointState*> ends;
+  std::minstd_rand dice(26);
+  const auto ask = [&](int64_t now) {
+    EndpointState* chosen = version.endpoints.choose(*list, dice(), kNow);
+    version.endpoints.begin(*chosen);
+    int64_t& until = free_at[chosen];
+    until = std::max(until, now) + (chosen == list->at(0).get() ? kFast : kSlow);
+    ends.emplace(until, chosen);
+  };
+  for (size_t i = 0; i < clients; ++i) ask(0);
+  int64_t answers = 0;
+  for (auto next = ends.begin(); next->first <= kSpan; next = ends.begin()) {
+    const auto [now, endpoint] = *next;
+    ends.erase(next);
+    version.endpoints.end(*endpoint);
+    ++answers;
+    ask(now);
+  }
+  return static_cast<double>(answers) / (static_cast<double>(kSpan) / kFast + static_cast<double>(kSpan) / kSlow);
+}
+
+TEST(Endpoints, AtSpeedsOfFourToOneBothAreBusyWithoutWeights) {
+  for (const size_t clients : {2, 3, 4, 8, 64, 1000}) EXPECT_GE(used_capacity(clients), 0.95) << clients << " clients";
+  EXPECT_LT(used_capacity(1), 0.95) << "one client cannot keep two busy";
 }
 
 TEST(Endpoints, WhoIsInTheNewListTooStaysWhoItIs) {
