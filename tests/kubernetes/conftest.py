@@ -40,4 +40,15 @@ def namespace(cluster, request):
     cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
+@pytest.fixture
+def address():
+    """This machine's own, for servers that EndpointSlices name."""
+    from discovery import own_address
+
+    found = own_address()
+    if found is None:
+        pytest.skip("this machine has no address but loopback, which the API server refuses in an EndpointSlice")
+    return found
+
+
 sys.path.append(str(HERE))
