@@ -39,7 +39,7 @@ Status Steering::begin(metrics::Registry& metrics, LearnedServices* learned) {
   webhooks_ready_ = true;
   if (config_.replicas && config_.replicas->kubernetes) {
     SERIN_TRY(kubernetes::Cluster cluster, cluster_of(*config_.replicas->kubernetes));
-    objects_ = std::make_unique<RolloutObjects>(std::move(cluster), config_, *controller_);
+    objects_ = std::make_unique<RolloutObjects>(std::move(cluster), config_.replicas->kubernetes->group, config_, *controller_);
     objects_ready_ = true;
   }
   return {};

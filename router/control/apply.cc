@@ -15,10 +15,13 @@ constexpr std::array<std::string_view, 4> kNames = {"started", "replaced", "unch
 bool runs(const TrackRollout& track) { return !track.state.id.empty() && !rollout::is_over(track.state.phase); }
 
 /// The one that is named like `wanted`: the one that runs, else the latest.
-const TrackRollout* find_same(const rollout::Spec& wanted, std::span<const TrackRollout> tracks) {
+const TrackRollout* find_same(const rollout::Spec& wanted, std::span<const TrackRollout> tracks, std::string_view stable) {
   const TrackRollout* found = nullptr;
   for (const TrackRollout& track : tracks) {
     if (track.state.id.empty() || track.state.canary != wanted.canary || track.revision != wanted.revision) continue;
+    // One that made room for another, and one whose promotion is history, decide nothing.
+    const bool promoted = track.state.phase == Phase::kSucceeded && wanted.canary == stable;
+    if (!runs(track) && !promoted && !was_rolled_back(wanted, track)) continue;
     const bool later = found == nullptr || (runs(track) != runs(*found) ? runs(track) : track.started_wall_ms > found->started_wall_ms);
     if (later) found = &track;
   }
@@ -45,7 +48,7 @@ ApplyDecision about_same(const rollout::Spec& wanted, const TrackRollout& same) 
 std::string_view action_name(ApplyAction action) { return kNames[static_cast<size_t>(action)]; }
 
 ApplyDecision decide_apply(const rollout::Spec& wanted, std::span<const TrackRollout> tracks, std::string_view stable) {
-  if (const TrackRollout* same = find_same(wanted, tracks)) return about_same(wanted, *same);
+  if (const TrackRollout* same = find_same(wanted, tracks, stable)) return about_same(wanted, *same);
   const auto canary =
       std::ranges::find_if(tracks, [&](const TrackRollout& track) { return runs(track) && track.state.canary == wanted.canary; });
   const TrackRollout* in_the_way = canary != tracks.end()                       ? &*canary

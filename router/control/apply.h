@@ -60,6 +60,7 @@ struct Applied {
   std::string message;
   bool differs = false;         ///< nothing was started, and the text is another one than that of the rollout with this name
   std::string current, wanted;  ///< specifications as YAML; current empty: there is none
+  rollout::State decided_by;    ///< the rollout with this name, if nothing was started; an empty id: there is none
   ServiceStatus status;         ///< afterwards, of the track
 };
 

@@ -30,6 +30,7 @@ using Time = rollout::Time;
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::chrono::milliseconds kAgreeWithin{2000};
 constexpr size_t kLongestPassword = 1024;
+constexpr size_t kEarlierEntries = 1000;  // of the audit log, in which apply() looks for rollbacks
 
 Time now() { return Time::clock::now(); }
 
@@ -77,7 +78,7 @@ struct Controller::State {
   template <class Command>
   Result<ServiceStatus> command(const std::string& service, const Command& command, bool may_rise = false,
                                 ServiceControl* const* chosen = nullptr);
-  std::optional<TrackRollout> earlier_verdict(const rollout::Spec& spec, const std::vector<ServiceControl*>& tracks);
+  Result<std::optional<TrackRollout>> earlier_verdict(const rollout::Spec& spec, const std::vector<ServiceControl*>& tracks);
 };
 
 Status Controller::State::open(metrics::Registry& metrics, const LearnedServices& learned) {
@@ -242,23 +243,32 @@ Result<ServiceStatus> Controller::start(rollout::Spec spec, const Request& reque
   };
   return state_->command(service, begin, /*may_rise=*/true, &chosen);
 }
-/// The latest rollout of this version and revision that was rolled back, among those whose verdicts are kept.
-std::optional<TrackRollout> Controller::State::earlier_verdict(const rollout::Spec& spec, const std::vector<ServiceControl*>& tracks) {
+/// The latest rollout of this version and revision that was rolled back or undone, among those whose verdicts are kept. An error of the shared
+/// store is no answer: this router's own copy may know less.
+Result<std::optional<TrackRollout>> Controller::State::earlier_verdict(const rollout::Spec& spec,
+                                                                       const std::vector<ServiceControl*>& tracks) {
   for (const ServiceControl* track : tracks) {
-    const auto log = store->history(track->config().name, store::kHistoryLimit);
-    if (!log) continue;  // the last one of each track is known without it
-    for (const HistoryEntry& entry : *log | std::views::reverse) {
-      if (entry.event != "rolled_back") continue;
-      const auto verdict = store->verdict(entry.rollout);
-      if (!verdict || !*verdict) continue;
-      if (TrackRollout earlier = read_verdict((*verdict)->json); was_rolled_back(spec, earlier)) return earlier;
+    const std::string& name = track->config().name;
+    SERIN_TRY(const auto log, shared ? shared->history(name, kEarlierEntries) : store->history(name, kEarlierEntries));
+    for (const HistoryEntry& entry : log | std::views::reverse) {
+      if (entry.event != "rolled_back" && entry.event != "undone") continue;
+      SERIN_TRY(const auto verdict, shared ? shared->verdict(entry.rollout) : store->verdict(entry.rollout));
+      if (!verdict) continue;
+      TrackRollout earlier = read_verdict(verdict->json);
+      if (entry.event == "undone") {
+        earlier.state.phase = rollout::Phase::kRolledBack;
+        earlier.state.cause = "undo";
+        earlier.state.reason = entry.detail;
+      }
+      if (was_rolled_back(spec, earlier)) return std::optional(std::move(earlier));
     }
   }
-  return std::nullopt;
+  return std::optional<TrackRollout>();
 }
 
 Result<Applied> Controller::apply(rollout::Spec spec, const Request& request, bool dry_run) {
   SERIN_TRY(ServiceControl * control, state_->find(spec.service));
+  if (request.if_match) SERIN_CHECK(control->check_epoch(request.if_match));
   Tracks* const tracks = state_->opened_services->tracks_of(spec.service);
   const std::vector<ServiceControl*> controls = tracks == nullptr ? std::vector{control} : tracks->all();
   std::vector<TrackRollout> last;
@@ -267,21 +277,29 @@ Result<Applied> Controller::apply(rollout::Spec spec, const Request& request, bo
   ApplyDecision decision = decide_apply(spec, last, control->standing().stable);
   const auto starts = [&] { return decision.action == ApplyAction::kStart || decision.action == ApplyAction::kReplace; };
   const size_t index = decision.of == nullptr ? 0 : static_cast<size_t>(decision.of - last.data());
-  const auto earlier = starts() ? state_->earlier_verdict(spec, controls) : std::nullopt;
-  if (earlier) decision = blocked_by(spec, *earlier);
+  std::optional<TrackRollout> earlier;
+  if (starts()) {
+    SERIN_TRY(earlier, state_->earlier_verdict(spec, controls));
+    if (earlier) decision = blocked_by(spec, *earlier);
+  }
   Applied applied{.action = decision.action,
                   .message = decision.message,
                   .current = decision.of == nullptr ? "" : decision.of->spec,
                   .wanted = as_stored(spec, decision.of),
                   .status = state_->status(*controls[index])};
-  applied.differs = !starts() && decision.of != nullptr && applied.current != applied.wanted;
-  if (!starts()) return applied;
+  if (!starts()) {
+    applied.differs = decision.of != nullptr && applied.current != applied.wanted;
+    if (decision.of != nullptr) applied.decided_by = decision.of->state;
+    return applied;
+  }
   if (decision.action == ApplyAction::kReplace) {
     SERIN_CHECK(controls[index]->may_replace(spec));
-    if (!dry_run && controls[index]->supersede(decision.message, now())) state_->changed();
+    if (!dry_run && controls[index]->supersede(decision.message, now(), decision.of->state.id)) state_->changed();
   }
   if (dry_run) return applied;
-  SERIN_TRY(applied.status, start(std::move(spec), request));
+  Request begun = request;
+  begun.if_match.reset();  // checked above; what was ended since has its own number
+  SERIN_TRY(applied.status, start(std::move(spec), begun));
   if (applied.message.empty()) applied.message = fmt::format("rollout '{}' has started", applied.status.rollout->state.id);
   return applied;
 }

@@ -112,8 +112,8 @@ class ServiceControl {
   std::optional<std::string> take_promotion();
   /// Nothing speaks against undo(): the version that it brings back.
   Result<std::string> may_undo(const Request& request) const;
-  /// Ends the rollout for another one. False: none runs.
-  bool supersede(const std::string& why, Time now);
+  /// Ends the rollout for another one. `id`: only this one; empty: whichever runs. False: none runs.
+  bool supersede(const std::string& why, Time now, const std::string& id = {});
   /// False: no rollout of the service goes to 100 % of the requests by itself.
   void let_promote(bool allowed);
   /// The version before the last promotion gets no more copies: another rollout needs the requests.

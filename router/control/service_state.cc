@@ -84,10 +84,11 @@ Split ServiceState::target() const {
 }
 
 uint32_t ServiceState::capacity_ppm() const {
-  if (!rollout || spec->capacity != rollout::Capacity::kEndpoints) return rollout::kAll;
+  if (!rollout || spec->capacity == rollout::Capacity::kOff) return rollout::kAll;
   const rollout::State& state = rollout->state();
   const uint32_t of_stable = version_index(config, state.stable), of_canary = version_index(config, state.canary);
   if (of_stable >= endpoints.size() || of_canary >= endpoints.size()) return rollout::kAll;
+  if (spec->capacity == rollout::Capacity::kAuto && !config.versions[of_canary].source.slices) return rollout::kAll;
   const auto &known = endpoints[of_stable], &wanted = endpoints[of_canary];
   if (!known || !wanted || known->healthy == 0) return rollout::kAll;
   return static_cast<uint32_t>(std::min<uint64_t>(rollout::kAll, uint64_t{rollout::kAll} * wanted->healthy / known->healthy));

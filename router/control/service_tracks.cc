@@ -103,9 +103,9 @@ Status ServiceControl::may_replace(const rollout::Spec& spec) const {
   return {};
 }
 
-bool ServiceControl::supersede(const std::string& why, Time now) {
+bool ServiceControl::supersede(const std::string& why, Time now, const std::string& id) {
   const MutexLock lock(mutex_);
-  if (!state_.rollout) return false;
+  if (!state_.rollout || (!id.empty() && state_.rollout->state().id != id)) return false;
   const Phase before = state_.rollout->state().phase;
   if (!state_.rollout->trip(std::string(kSuperseded), why)) return false;
   changed(before, {}, "router", {}, now);

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "router/kubernetes/api_client.h"
 #include "router/rollout/spec_parts.h"
+#include "runtime/base/utf8.h"
 
 namespace serin::router {
 namespace {
@@ -34,11 +38,15 @@ json::object written(const ObjectCondition& condition, int64_t generation, const
   const bool same = old != nullptr && text_at(*old, {"status"}) == is;
   return {{"type", condition.type},           {"status", is},
           {"observedGeneration", generation}, {"lastTransitionTime", same ? text_at(*old, {"lastTransitionTime"}) : now},
-          {"reason", condition.reason},       {"message", condition.message.substr(0, kLongestText)}};
+          {"reason", condition.reason},       {"message", utf8_prefix(condition.message, kLongestText)}};
 }
 
 /// Fewer digits: a status is for people, and each digit that changes is a write.
-double rounded(double value) { return static_cast<double>(static_cast<int64_t>(value * 10)) / 10; }
+json::value rounded(double value) {
+  const double tenths = std::round(value * 10);
+  if (std::fmod(tenths, 10) == 0) return static_cast<int64_t>(tenths / 10);  // the API gives whole numbers back as integers
+  return tenths / 10;
+}
 
 std::string_view verdict_of(Phase phase) {
   return phase == Phase::kSucceeded ? "promoted" : phase == Phase::kRolledBack ? "rolled_back" : "insufficient_data";
@@ -56,7 +64,7 @@ void add_rollout(const ServiceStatus& status, json::object& out) {
   const size_t steps = status.rollout_steps;
   out["step"] = fmt::format("{}/{}", std::min(static_cast<size_t>(state.step) + 1, steps), steps);
   out["cause"] = state.cause;
-  out["reason"] = state.reason.substr(0, kLongestText);
+  out["reason"] = utf8_prefix(state.reason, kLongestText);
   out["answers"] = json::object{{"stable", report.stable_answers}, {"canary", report.canary_answers}};
   json::array evidence;
   for (const rollout::Evidence& line : report.evidence)
@@ -80,11 +88,17 @@ json::object object_status(const ObjectOutcome& outcome, const json::object& bef
   const Phase phase = has_rollout ? outcome.status->rollout->state.phase : Phase::kProgressing;
   if (has_rollout) {
     add_rollout(*outcome.status, out);
+  } else if (!outcome.accepted) {
+    for (const auto& [key, value] : before)  // what it has started goes on
+      if (key != "observedGeneration" && key != "conditions") out[key] = value;
   } else {
     out["canary"] = outcome.canary;
   }
-  out["revision"] = outcome.revision;
-  const bool good = has_rollout && outcome.accepted && !outcome.blocked && phase == Phase::kSucceeded;
+  if (outcome.accepted) {
+    out["service"] = outcome.service;
+    out["revision"] = outcome.revision;
+  }
+  const bool good = outcome.accepted && !outcome.blocked && (outcome.is_stable || (has_rollout && phase == Phase::kSucceeded));
   const bool bad = !outcome.accepted || outcome.blocked || (has_rollout && phase == Phase::kRolledBack);
   const auto [reason, message] = reason_of(outcome);
   json::array conditions;
@@ -103,7 +117,8 @@ json::object object_status(const ObjectOutcome& outcome, const json::object& bef
 
 std::string what_matters(const json::object& status) {
   json::object kept;
-  for (const std::string_view key : {"observedGeneration", "id", "phase", "stable", "canary", "weight", "step", "cause", "revision"})
+  for (const std::string_view key :
+       {"observedGeneration", "id", "phase", "stable", "canary", "weight", "step", "cause", "service", "revision"})
     if (const json::value* value = status.if_contains(key)) kept[key] = *value;
   json::array conditions;
   if (const json::value* all = status.if_contains("conditions"); all != nullptr && all->is_array())

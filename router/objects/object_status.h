@@ -17,10 +17,11 @@ namespace serin::router {
 /// The result of one object.
 struct ObjectOutcome {
   int64_t generation = 0;
-  std::string canary, revision;         ///< as the object has them
-  std::optional<ServiceStatus> status;  ///< of the track on which its rollout runs or ran; nothing: it has none
+  std::string service, canary, revision;  ///< as the object has them
+  std::optional<ServiceStatus> status;    ///< of the track on which its rollout runs or ran; nothing: it has none
   bool accepted = true;
   bool blocked = false;         ///< its canary was rolled back before
+  bool is_stable = false;       ///< its canary is stable without a rollout
   std::string reason, message;  ///< one word and a sentence; empty: they follow from `status`
 };
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "router/config/read_rollout.h"
+#include "router/control/apply.h"
 #include "router/control/wall_clock.h"
 #include "router/objects/object_status.h"
 #include "runtime/base/log.h"
@@ -25,7 +26,8 @@ using kubernetes::find_at;
 using kubernetes::text_at;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kRound{1}, kReadAgain{30}, kWriteEvidence{5};
+constexpr std::chrono::seconds kRound{1}, kReadAgain{30}, kWriteEvidence{5}, kDecideAgain{5};
+constexpr const char* kGroup = "serin.dev/routers";
 constexpr std::string_view kActor = "kubernetes:";
 constexpr const char* kRevision = "serin.dev/revision";
 constexpr size_t kStartsWithin = 1000;  // entries of the audit log in which the start of a running rollout is looked for
@@ -49,8 +51,9 @@ bool is_running(const ServiceStatus& status) { return status.rollout && !rollout
 }  // namespace
 
 struct RolloutObjects::State {
-  State(kubernetes::Cluster cluster, const RouterConfig& of_router, Controller& of_rollouts)
-      : config(of_router),
+  State(kubernetes::Cluster cluster, std::string of_routers, const RouterConfig& of_router, Controller& of_rollouts)
+      : group(std::move(of_routers)),
+        config(of_router),
         controller(of_rollouts),
         name_space(cluster.name_space),
         path(fmt::format("/apis/serin.dev/v1/namespaces/{}/rollouts", name_space)),
@@ -59,6 +62,7 @@ struct RolloutObjects::State {
         thread([this] { run(); }) {}
   ~State() { end(); }
   void end() {
+    ending = true;
     sleeper.end();
     api.stop();
     if (thread.joinable()) thread.join();
@@ -75,16 +79,18 @@ struct RolloutObjects::State {
   ObjectOutcome outcome_of(const json::object& object, const std::vector<ServiceStatus>& now);
   std::optional<ServiceStatus> started_before(const ObjectOutcome& outcome, const json::object& status,
                                               const std::vector<ServiceStatus>& now);
+  ServiceStatus ended_before(const std::string& id, const json::object& status, const ObjectOutcome& outcome) const;
   void start(rollout::Spec spec, const std::string& name, ObjectOutcome& outcome);
   void write(const json::object& object, const ObjectOutcome& outcome);
   void end_those_without_object(const std::vector<ServiceStatus>& now);
   std::string owner_of(const ServiceStatus& status);
 
+  const std::string group;
   const RouterConfig& config;
   Controller& controller;
   const std::string name_space, path;
   kubernetes::ApiClient api;
-  std::atomic<bool> stale{true};
+  std::atomic<bool> stale{true}, ending{false};
   Sleeper sleeper;
 
   // Of the thread alone.
@@ -92,9 +98,21 @@ struct RolloutObjects::State {
   std::set<std::string> names;
   bool led = false;
   Clock::time_point read_next{};
+  std::string status_trouble;
   std::string trouble;                        // said once, until another
   std::map<std::string, std::string> owners;  // by the id of a running rollout: "kubernetes:models/digits", or who else started it
   std::map<std::string, Clock::time_point> written_at;  // by name
+  /// The last decision that started nothing. It holds until the object changes, for a while.
+  struct Decision {
+    std::string version;  // resourceVersion of the object, without its status
+    ObjectOutcome outcome;
+    Clock::time_point until;
+  };
+  std::map<std::string, Decision> decisions;  // by name
+  struct Wish {
+    std::string service, canary;
+  };
+  std::map<std::string, Wish> wishes;  // by name, of valid objects
 
   kubernetes::ApiWatch watch;
   std::thread thread;
@@ -120,21 +138,30 @@ void RolloutObjects::State::round() {
     }
     read_next = now + kReadAgain;
   }
-  for (const json::object& object : objects) reconcile(object, controller.status());
+  for (const json::object& object : objects) {
+    if (ending) return;
+    reconcile(object, controller.status());
+  }
   end_those_without_object(controller.status());
 }
 
 Status RolloutObjects::State::read() {
   SERIN_TRY(const json::object list, api.get(path));
+  const json::value* items = list.if_contains("items");
+  if (items == nullptr || !items->is_array()) return Error{Code::kCorrupt, "the answer of the Kubernetes API is no list"};
   objects.clear();
   names.clear();
-  const json::value* items = list.if_contains("items");
-  if (items == nullptr || !items->is_array()) return {};
   for (const json::value& item : items->as_array()) {
     if (!item.is_object()) continue;
+    const std::string of = text_at(item.as_object(), {"metadata", "labels", kGroup});
+    if (!of.empty() && of != group) continue;  // of other routers in this namespace
     names.insert(text_at(item.as_object(), {"metadata", "name"}));
     if (find_at(item.as_object(), {"metadata", "deletionTimestamp"}) == nullptr) objects.push_back(item.as_object());
   }
+  const auto gone = [&](const auto& known) { return !names.contains(known.first); };
+  std::erase_if(written_at, gone);
+  std::erase_if(decisions, gone);
+  std::erase_if(wishes, gone);
   return {};
 }
 
@@ -143,19 +170,23 @@ std::optional<ServiceStatus> RolloutObjects::State::started_before(const ObjectO
                                                                    const std::vector<ServiceStatus>& now) {
   const std::string id = text_at(status, {"id"});
   if (id.empty() || text_at(status, {"canary"}) != outcome.canary || text_at(status, {"revision"}) != outcome.revision) return std::nullopt;
+  if (const std::string service = text_at(status, {"service"}); !service.empty() && service != outcome.service) return std::nullopt;
   const auto runs = std::ranges::find_if(now, [&](const ServiceStatus& one) { return one.rollout && one.rollout->state.id == id; });
   if (runs != now.end()) return *runs;
-  ServiceStatus gone{.rollout = rollout::Report{}};
+  return ended_before(id, status, outcome);
+}
+
+/// A rollout that is no track's last one any more: as its verdict says.
+ServiceStatus RolloutObjects::State::ended_before(const std::string& id, const json::object& status, const ObjectOutcome& outcome) const {
+  ServiceStatus gone{.stable = text_at(status, {"stable"}), .rollout = rollout::Report{}};
   rollout::State& state = gone.rollout->state;
-  state = {.id = id, .canary = outcome.canary};
+  if (const auto verdict = controller.explain(id)) state = read_verdict(*verdict).state;
+  if (state.id == id) return gone;
   const auto phase = rollout::find_phase(text_at(status, {"phase"}));
+  state = {.id = id, .canary = outcome.canary};
   state.phase = phase && rollout::is_over(*phase) ? *phase : rollout::Phase::kRolledBack;
-  state.cause = text_at(status, {"cause"});
-  state.reason = text_at(status, {"reason"});
-  if (!phase || !rollout::is_over(*phase)) {
-    state.cause = "superseded";
-    state.reason = "another rollout took its place";
-  }
+  state.cause = phase && rollout::is_over(*phase) ? text_at(status, {"cause"}) : "superseded";
+  state.reason = phase && rollout::is_over(*phase) ? text_at(status, {"reason"}) : "another rollout took its place";
   return gone;
 }
 
@@ -164,20 +195,26 @@ void RolloutObjects::State::start(rollout::Spec spec, const std::string& name, O
   const std::string service = spec.service;
   auto applied = controller.apply(std::move(spec), request);
   if (!applied) {
-    // Healthy endpoints may come, and a rollout that is in the way may end: the next round tries again.
-    const Code code = applied.error().code;
-    outcome.accepted = code != Code::kInvalidArgument && code != Code::kNotFound;
-    outcome.reason = outcome.accepted ? "Waiting" : "Refused";
+    // Healthy endpoints may come, and a rollout that is in the way may end: it is tried again.
+    outcome.reason = "Waiting";
     outcome.message = applied.error().message;
     return;
   }
-  if (applied->action == ApplyAction::kStart || applied->action == ApplyAction::kReplace)
+  if (applied->action == ApplyAction::kStart || applied->action == ApplyAction::kReplace) {
     log::info("object '{}/{}': {}", name_space, name, applied->message);
-  outcome.status = std::move(applied->status);
+    outcome.status = std::move(applied->status);
+    return;
+  }
   outcome.blocked = applied->action == ApplyAction::kBlocked;
-  if (outcome.blocked) {
-    outcome.reason = "RolledBack";
-    outcome.message = applied->message;
+  outcome.is_stable = applied->decided_by.id.empty();
+  outcome.reason = outcome.blocked ? "RolledBack" : outcome.is_stable ? "IsStable" : "";
+  outcome.message = outcome.reason.empty() ? "" : applied->message;
+  if (outcome.is_stable) return;
+  if (applied->status.rollout && applied->status.rollout->state.id == applied->decided_by.id) {
+    outcome.status = std::move(applied->status);
+  } else {
+    outcome.status = ServiceStatus{.stable = applied->status.stable, .rollout = rollout::Report{}};
+    outcome.status->rollout->state = applied->decided_by;
   }
 }
 
@@ -187,19 +224,33 @@ ObjectOutcome RolloutObjects::State::outcome_of(const json::object& object, cons
   if (const json::value* generation = find_at(object, {"metadata", "generation"}); generation != nullptr && generation->is_int64())
     outcome.generation = generation->as_int64();
   outcome.revision = text_at(object, {"metadata", "annotations", kRevision});
-  const auto spec = read_rollout(object_at(object, "spec"), config);
-  if (!spec) {
+  const auto refuse = [&](std::string message) {
     outcome.accepted = false;
     outcome.reason = "InvalidSpecification";
-    outcome.message = spec.error().message;
+    outcome.message = std::move(message);
     return outcome;
-  }
+  };
+  const auto spec = read_rollout(object_at(object, "spec"), config);
+  if (!spec) return refuse(spec.error().message);
+  if (!outcome.revision.empty() && !rollout::is_revision(outcome.revision))
+    return refuse(
+        fmt::format("annotation {}: must be 1 to {} printable ASCII characters without spaces", kRevision, rollout::kLongestRevision));
+  const auto service = std::ranges::find(config.services, spec->service, &ServiceConfig::name);
+  if (version_index(*service, spec->canary) == Split::kNoCanary)
+    return refuse(fmt::format("service '{}' has no version '{}'", spec->service, spec->canary));
+  outcome.service = spec->service;
   outcome.canary = spec->canary;
+  wishes[name] = {outcome.service, outcome.canary};
   outcome.status = started_before(outcome, object_at(object, "status"), now);
   if (outcome.status) return outcome;
+  const std::string version = fmt::format("{} {} {}", outcome.generation, outcome.revision, outcome.service);
+  const auto known = decisions.find(name);
+  if (known != decisions.end() && known->second.version == version && Clock::now() < known->second.until) return known->second.outcome;
   rollout::Spec wanted = *spec;
   wanted.revision = outcome.revision;
   start(std::move(wanted), name, outcome);
+  decisions[name] = {version, outcome, Clock::now() + kDecideAgain};
+  if (outcome.status && is_running(*outcome.status)) decisions.erase(name);
   return outcome;
 }
 
@@ -221,8 +272,12 @@ void RolloutObjects::State::write(const json::object& object, const ObjectOutcom
   last = Clock::now();
   if (!written) {
     stale = true;  // deleted meanwhile, or not reachable
+    const bool news =
+        written.error().code != Code::kNotFound && std::exchange(status_trouble, written.error().message) != written.error().message;
+    if (news) log::error("the status of object '{}/{}': {}", name_space, name, written.error().message);
     return;
   }
+  status_trouble.clear();
   const auto held = std::ranges::find(objects, name, [](const json::object& each) { return text_at(each, {"metadata", "name"}); });
   if (held != objects.end()) *held = *written;
 }
@@ -246,16 +301,22 @@ void RolloutObjects::State::end_those_without_object(const std::vector<ServiceSt
     const std::string& id = status.rollout->state.id;
     running.insert(id);
     const std::string owner = owner_of(status);
-    if (!owner.starts_with(own) || names.contains(owner.substr(own.size()))) continue;
-    const std::string reason = fmt::format("its Rollout object '{}' was deleted", owner.substr(kActor.size()));
+    if (!owner.starts_with(own)) continue;
+    const std::string name = owner.substr(own.size());
+    const auto wish = wishes.find(name);
+    const bool other =
+        wish != wishes.end() && (wish->second.service != service_of(status.service) || wish->second.canary != status.rollout->state.canary);
+    if (names.contains(name) && !other) continue;
+    const std::string reason =
+        fmt::format("its Rollout object '{}' {}", owner.substr(kActor.size()), other ? "asks for another version" : "was deleted");
     if (const auto ended = controller.abort(status.service, {.actor = owner, .if_match = status.epoch, .reason = reason}); !ended)
       log::error("rollout '{}': {}, and it could not be ended: {}", id, reason, ended.error().message);
   }
   std::erase_if(owners, [&](const auto& known) { return !running.contains(known.first); });
 }
 
-RolloutObjects::RolloutObjects(kubernetes::Cluster cluster, const RouterConfig& config, Controller& controller)
-    : state_(std::make_unique<State>(std::move(cluster), config, controller)) {}
+RolloutObjects::RolloutObjects(kubernetes::Cluster cluster, std::string group, const RouterConfig& config, Controller& controller)
+    : state_(std::make_unique<State>(std::move(cluster), std::move(group), config, controller)) {}
 RolloutObjects::~RolloutObjects() = default;
 
 void RolloutObjects::end() { state_->end(); }

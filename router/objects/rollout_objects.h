@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "router/config/config.h"
 #include "router/control/controller.h"
@@ -19,7 +20,8 @@ namespace serin::router {
 class RolloutObjects {
  public:
   /// All must outlive this. It has a thread, and does nothing while this router does not lead.
-  RolloutObjects(kubernetes::Cluster cluster, const RouterConfig& config, Controller& controller);
+  /// `group`: objects with another one in their label serin.dev/routers are left to other routers.
+  RolloutObjects(kubernetes::Cluster cluster, std::string group, const RouterConfig& config, Controller& controller);
   ~RolloutObjects();
 
   /// Something was saved: the status may have changed.

@@ -37,7 +37,18 @@ TEST(Apply, StartsTheFirst) { EXPECT_EQ(decided(wanted("2"), {TrackRollout{.trac
 TEST(Apply, StartsNothingTwice) {
   for (const Phase phase :
        {Phase::kProgressing, Phase::kPaused, Phase::kInconclusive, Phase::kPromoting, Phase::kBaking, Phase::kSucceeded})
-    EXPECT_EQ(decided(wanted("2"), {last("digits-1", "2", phase)}), ApplyAction::kUnchanged) << rollout::phase_name(phase);
+    EXPECT_EQ(decided(wanted("2"), {last("digits-1", "2", phase)}, phase == Phase::kSucceeded ? "2" : "1"), ApplyAction::kUnchanged)
+        << rollout::phase_name(phase);
+}
+
+TEST(Apply, StartsAgainWhatWasReplacedAndNotJudged) {
+  for (const char* cause : {"superseded", "configuration"}) {
+    TrackRollout of = last("digits-1", "2", Phase::kRolledBack);
+    of.state.cause = cause;
+    EXPECT_EQ(decided(wanted("2"), {of}), ApplyAction::kStart) << cause;
+    EXPECT_FALSE(was_rolled_back(wanted("2"), of)) << cause;
+  }
+  EXPECT_EQ(decided(wanted("2"), {last("digits-1", "2", Phase::kSucceeded)}, "3"), ApplyAction::kStart) << "promoted, and replaced since";
 }
 
 TEST(Apply, NeverBringsBackACanaryThatWasRolledBack) {
