@@ -7,7 +7,7 @@ import subprocess
 import yaml
 from conftest import MODELS, ROOT, SERIN, wait_until
 from discovery import RealPods, discover
-from pod_harness import Deployment
+from slice_pods import Deployment
 
 from test_endpoint_sources import counts
 
