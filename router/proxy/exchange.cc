@@ -21,7 +21,7 @@ constexpr std::chrono::hours kNoTime{24};           // of a call whose messages 
 
 Exchange::Exchange(Router& router, Workplace& place, net::ServerStream& client)
     : router_(router), place_(place), lane_(place.lane), client_(client), hedge_alarm_(this, [](void* self) {
-        static_cast<Exchange*>(self)->hedge();
+        static_cast<Exchange*>(self)->hedge_or_rescue();
       }) {}
 
 Exchange::~Exchange() { on_gone(); }

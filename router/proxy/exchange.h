@@ -4,6 +4,7 @@
 //                              -> failed or refused on the canary -> shield: attempt on stable -> client
 //                              -> endpoint fails without an answer -> failover: another endpoint of the version, once -> client
 //                              -> slow on the canary -> hedge: second attempt on stable, the first good answer -> client
+//                              -> endpoint fails its health check meanwhile -> rescue: the same on another endpoint of the version
 //            (stable's answer, sampled) -> mirrored to the canary, compared; the client has its answer already
 //
 // gRPC calls take the same paths. A call's model may be named only in its first message. The call is then placed after that message has
@@ -106,7 +107,11 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void drop(Attempt& attempt);
   void forget(const Attempt& attempt);
   void plan_hedge();
+  void plan_rescue();
+  void hedge_or_rescue();
   void hedge();
+  void rescue();
+  void take_back_second_try();
   void deliver(Attempt& attempt);
   void pass_on(Attempt& attempt);
   void record(const Attempt& attempt);

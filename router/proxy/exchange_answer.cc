@@ -85,19 +85,47 @@ bool Exchange::second_try_allowed(double share) {
 
 /// Once the canary has the whole request and does not answer as soon as stable usually does, stable is to be asked, too.
 void Exchange::plan_hedge() {
-  if (!first_ || second_ || first_->purpose() != Purpose::kDrawn || !first_->on_canary() || !placed_.spec ||
-      !placed_.spec->shield.retry_stable)
-    return;
+  if (!first_ || second_) return;
+  if (!first_->on_canary()) return plan_rescue();
+  if (first_->purpose() != Purpose::kDrawn || !placed_.spec || !placed_.spec->shield.retry_stable) return;
   if (const auto after = service_->controller->pace(placed_.track->index).hedge_after; after.count() > 0)
     hedge_alarm_.set(lane_.loop().deadlines(), lane_.loop().now() + after);
 }
 
+/// An endpoint that stops without closing its connections is found by its health check alone. That takes a while, and so asking about it is
+/// not urgent.
+void Exchange::plan_rescue() {
+  const Endpoints& version = *service_->versions[first_->version()];
+  if (tried_twice_ || lane_.endpoints(version).size() < 2) return;
+  hedge_alarm_.set(lane_.loop().deadlines(), lane_.loop().now() + version.config().health.interval);
+}
+
+void Exchange::hedge_or_rescue() {
+  if (!first_ || second_ || delivering_ || tried_twice_ || !can_send_again() || first_->overdue() || lane_.loop().now() >= deadline_)
+    return;
+  first_->on_canary() ? hedge() : rescue();
+}
+
 /// The first good answer counts.
 void Exchange::hedge() {
-  if (!first_ || second_ || delivering_ || tried_twice_ || !can_send_again() || first_->overdue()) return;
-  if (lane_.loop().now() >= deadline_ || !second_try_allowed(placed_.spec->shield.budget)) return;
+  if (!second_try_allowed(placed_.spec->shield.budget)) return;
   if (begin(placed_.split.stable, Purpose::kHedge, nullptr)) return service_->hedges->add();
-  tried_twice_ = false;  // stable is full: the canary's answer may still be good, and if not the shield may find stable free
+  take_back_second_try();  // stable is full: the canary's answer may still be good, and if not the shield may find stable free
+}
+
+/// Of a request that waits at an endpoint which has failed its health check since. The endpoint may still answer, and the first good answer counts.
+void Exchange::rescue() {
+  if (first_->answered()) return;
+  const auto endpoint = first_->endpoint();
+  const size_t version = first_->version();
+  if (endpoint->healthy || service_->versions[version]->healthy() == 0 || !second_try_allowed(kFailoverShare)) return plan_rescue();
+  if (begin(version, Purpose::kFailover, endpoint.get())) return;
+  take_back_second_try();
+  plan_rescue();
+}
+
+void Exchange::take_back_second_try() {
+  tried_twice_ = false;
   service_->budget.give_back();
 }
 

@@ -136,8 +136,7 @@ def test_a_killed_process_is_replaced_and_its_requests_are_asked_again(start_pod
 
 
 def test_a_pod_that_does_not_answer_is_restarted(start_pods):
-    """SIGSTOP: its connections stay open, so that only time tells. A request that it holds by then may run into its deadline, and none does once the router's
-    health check has failed."""
+    """SIGSTOP: its connections stay open, so that only time tells. The requests that it holds by then are asked elsewhere once the router's check has failed."""
     pods, router = start_pods(3, deployment() if LONG else hurried())
     stopped = pods.all[0]
     with Load(router.url, seconds=10) as before:
@@ -155,7 +154,7 @@ def test_a_pod_that_does_not_answer_is_restarted(start_pods):
     print(f"a stopped process was left out after {noticed:.1f} s and restarted after {restarted:.1f} s")
     print(f"  from before it stopped: {before}\n  once it was left out: {load}")
     assert stopped.runs[0].killed and stopped.runs[0].code == -signal.SIGKILL and [pod.restarts for pod in pods.all] == [1, 0, 0]
-    assert load.ok == load.sent and before.errors.keys() <= {"deadline_exceeded"}, (before, load)
+    assert load.ok == load.sent and before.ok == before.sent, (before, load)
 
 
 def test_a_node_that_goes_takes_no_request_with_it(start_pods):

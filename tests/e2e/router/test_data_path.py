@@ -193,6 +193,30 @@ def test_an_endpoint_that_fails_slowly_is_left_out_from_its_failure_on(route, ba
     assert {status for status, _, _ in ask(router.url, 20)} == {200} and bad.inferences == 1
 
 
+def test_requests_that_wait_at_an_endpoint_that_stopped_are_asked_elsewhere(route, backend):
+    """Its connections stay open, so only its health check tells. One that is slow and healthy is left alone."""
+    stopped, well = backend("1", delay=0.3), backend("1")
+    router = route(service(stopped, well))
+    wait_until(lambda: ask(router.url, 1) and stopped.inferences, 10, "asked")
+    assert router.metric("serin_route_retries_total") == 0
+    stopped.faults = Faults(hang=True)
+    with Traffic(router.url, clients=4) as traffic:
+        wait_until(lambda: stopped.under_way > 0 and traffic.answers > 100, 10, "one of them waits")
+        stopped.healthy = False
+    assert traffic.failures == [] and router.metric("serin_route_retries_total") >= 1 and stopped.under_way > 0
+
+
+def test_no_request_is_asked_elsewhere_where_all_fail_their_health_check(route, backend):
+    """Then the check may be wrong, and asking twice would be no help."""
+    endpoints = backend("1", hang=True), backend("1", hang=True)
+    router = route(service(*endpoints))
+    for each in endpoints:
+        each.healthy = False
+    wait_until(lambda: router.healthy("1") == 0, 10, "both left out")
+    assert ask(router.url, 1, headers={"x-serin-timeout-ms": "500"})[0][0] == 504
+    assert router.metric("serin_route_retries_total") == 0 and sum(each.inferences for each in endpoints) == 1
+
+
 def test_a_version_that_fails_as_a_whole_is_not_emptied_by_ejections(route, backend):
     router = route(service(backend("1", error_rate=1), backend("1", error_rate=1)))
     assert {status for status, _, _ in ask(router.url, 100)} == {500}
