@@ -17,8 +17,38 @@ def program(name):
 
 
 class Prometheus:
-    def __init__(self, url):
-        self.url = url
+    """One that scrapes five times a second what `scrapes` says, in Prometheus' own words, and that can be stopped and started again: at the same port, with what it had."""
+
+    def __init__(self, folder, scrapes, rules=()):
+        self._folder, port = folder, free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        config = folder / "prometheus.yml"
+        config.write_text(json.dumps({
+            "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "1s"},
+            "rule_files": [str(path) for path in rules], "scrape_configs": scrapes,
+        }))
+        self._command = [program("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}", f"--web.listen-address=127.0.0.1:{port}"]
+        self._process = None
+
+    def start(self):
+        with open(self._folder / "prometheus.log", "ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def stop(self):
+        self._process.terminate()
+        self._process.wait(20)
+
+    def await_(self, expression):
+        """Until it is ready and this has a value."""
+        def has_scraped():
+            assert self._process.poll() is None, (self._folder / "prometheus.log").read_text()
+            try:
+                return self.query(expression)
+            except OSError:  # not listening yet
+                return False
+            except AssertionError:  # listening, and still starting
+                return False
+        wait_until(has_scraped, 30, "Prometheus has scraped")
 
     def get(self, path, **query):
         answer = call(f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(query)}")
@@ -32,30 +62,18 @@ class Prometheus:
 
 @contextlib.contextmanager
 def prometheus(folder, target, rules=()):
-    """A server that scrapes http://target/metrics five times a second, and has done so once."""
-    port = free_port()
-    config = folder / "prometheus.yml"
-    config.write_text(json.dumps({
-        "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "1s"},
-        "rule_files": [str(path) for path in rules],
-        "scrape_configs": [{"job_name": "serin-test", "static_configs": [{"targets": [target]}]}],
-    }))
-    with open(folder / "prometheus.log", "wb") as log:
-        process = subprocess.Popen([program("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}",
-                                    f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
-    server = Prometheus(f"http://127.0.0.1:{port}")
+    """A server that scrapes http://target/metrics, and has done so once."""
+    with scraping(folder, [{"job_name": "serin-test", "static_configs": [{"targets": [target]}]}], rules) as server:
+        yield server
 
-    def has_scraped():
-        assert process.poll() is None, (folder / "prometheus.log").read_text()
-        try:
-            return server.query("up == 1")
-        except OSError:  # not listening yet
-            return False
-        except AssertionError:  # listening, and still starting
-            return False
+
+@contextlib.contextmanager
+def scraping(folder, scrapes, rules=(), until="up == 1"):
+    """A server with these scrape_configs, once the expression `until` has a value."""
+    server = Prometheus(folder, scrapes, rules)
+    server.start()
     try:
-        wait_until(has_scraped, 30, "Prometheus has scraped")
+        server.await_(until)
         yield server
     finally:
-        process.terminate()
-        process.wait(20)
+        server.stop()

@@ -1,0 +1,153 @@
+"""Replicas by the length of a queue: the real autoscaler, the real prometheus-adapter with the rules of deploy/prometheus, a real Prometheus, and a real `serin serve` under `serin load`. Fake nodes run no pods, so the metrics of each pod are read from that one server."""
+
+import contextlib
+import json
+import subprocess
+import threading
+import time
+
+import pytest
+from certificates import Authority
+from cluster import Daemon, why_not
+from conftest import ON_FREE_PORTS, ROOT, SERIN, Process, free_port, wait_until
+from manifests import await_ready, chart
+from prometheus_server import program, scraping
+from slow_model import save_busy
+
+pytestmark = [
+    pytest.mark.skipif(bool(why_not("prometheus-adapter")), reason=f"{why_not('prometheus-adapter')} --adapter"),
+    pytest.mark.skipif(program("prometheus") is None, reason="no prometheus here; deploy/install-deps --tests gets it"),
+]
+
+RISES, WINDOW = 30, 15  # seconds: what the page promises, and what the values below ask for
+VALUES = {"runtime": {"models": {"create": True}, "autoscaling": {
+    "cpuPercent": 0, "min": 2, "max": 6, "scaleDownSeconds": WINDOW,
+    "metrics": [{"type": "pods", "name": "nv_inference_pending_request_count", "average": "4"}]}}}
+
+
+@contextlib.contextmanager
+def pods_read_from(server, cluster, namespace, folder):
+    """Scrapes of that server, once for each pod that has the annotation, with labels of namespace and pod. Debian's Prometheus does not speak with Kubernetes: a file
+    has the pods, as `kubernetes_sd_configs` would find them."""
+    listed, ended = folder / "pods.json", threading.Event()
+
+    def write():
+        pods = [pod["metadata"] for pod in cluster.get("-n", namespace, "pods")["items"]]
+        found = [{"targets": [f"127.0.0.1:{server.ports['metrics']}"], "labels": {"namespace": namespace, "pod": pod["name"]}}
+                 for pod in pods if pod["annotations"].get("prometheus.io/scrape") == "true"]
+        listed.with_suffix(".new").write_text(json.dumps(found))
+        listed.with_suffix(".new").rename(listed)
+
+    def follow():
+        while not ended.wait(1):
+            write()
+    write()
+    following = threading.Thread(target=follow)
+    following.start()
+    try:
+        yield [{"job_name": "pods", "file_sd_configs": [{"files": [str(listed)]}]}]
+    finally:
+        ended.set()
+        following.join()
+
+
+@contextlib.contextmanager
+def aggregated(cluster, namespace, group, version, port):
+    """An API of another server below that of the cluster, until the end of the test."""
+    name = f"{version}.{group}"
+    cluster.apply([
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "aggregated", "namespace": namespace},
+         "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}},
+        {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}, "spec": {
+            "group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 100, "insecureSkipTLSVerify": True,
+            "service": {"name": "aggregated", "namespace": namespace, "port": port}}}])
+    try:
+        cluster.kubectl("wait", "--for=condition=Available", f"apiservice/{name}", "--timeout=60s", timeout=90)
+        yield
+    finally:
+        cluster.kubectl("delete", "apiservice", name)  # else namespaces would not go
+
+
+@contextlib.contextmanager
+def adapter(cluster, namespace, prometheus, folder):
+    port, kubeconfig = free_port(), cluster.kubeconfig
+    pair = Authority(folder, "adapter-ca").issue("adapter")
+    daemon = Daemon(folder, "prometheus-adapter", f"--prometheus-url={prometheus.url}", f"--config={ROOT / 'deploy/prometheus/adapter.yml'}",
+                    "--metrics-relist-interval=1s", "--metrics-max-age=1m", "--bind-address=127.0.0.1", f"--secure-port={port}",
+                    f"--tls-cert-file={pair.cert}", f"--tls-private-key-file={pair.key}",
+                    *(f"--{each}-kubeconfig={kubeconfig}" for each in ("lister", "authentication", "authorization")))
+    try:
+        with aggregated(cluster, namespace, "custom.metrics.k8s.io", "v1beta1", port):
+            yield
+    finally:
+        daemon.end()
+
+
+@contextlib.contextmanager
+def load(url, model, clients):
+    """`serin load`, until the end of the block."""
+    command = [SERIN, "load", url, "--model", model, "--concurrency", str(clients), "--seconds", "600", "--timeout", "60"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+        assert process.poll() is None, "the load lasted as long as it was needed"
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Scaled:
+    """A Deployment of the chart with its autoscaler."""
+
+    def __init__(self, cluster, namespace, values):
+        self.cluster, self._namespace = cluster, namespace
+        cluster.create_volumes(1)
+        cluster.apply(chart(values), "-n", namespace)
+        self.name = "serin"
+
+    def replicas(self):
+        return self.cluster.get("-n", self._namespace, "deployment", self.name)["spec"]["replicas"]
+
+    def condition(self, kind):
+        """(status, reason) of the autoscaler."""
+        listed = self.cluster.get("-n", self._namespace, "hpa", self.name)["status"].get("conditions") or []
+        return next(((each["status"], each["reason"]) for each in listed if each["type"] == kind), None)
+
+    def seconds_until(self, replicas, limit, what):
+        begun = time.monotonic()
+        wait_until(lambda: replicas(self.replicas()), limit, f"{what} (the autoscaler: {self.condition('ScalingActive')})")
+        return time.monotonic() - begun
+
+    def stays(self, replicas, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            assert self.replicas() == replicas
+            time.sleep(0.5)
+
+
+@pytest.fixture
+def server(tmp_path):
+    """One whose model takes some tens of milliseconds for each request, so that nine clients are a queue of about eight."""
+    save_busy(tmp_path / "models", 1000)
+    with Process(tmp_path, "serve", "--models", tmp_path / "models", *ON_FREE_PORTS, "--threads", 1) as process:
+        yield process
+
+
+def test_replicas_follow_the_queue_and_stay_without_metrics(cluster, namespace, server, tmp_path, capsys):
+    scaled = Scaled(cluster, namespace, VALUES)
+    await_ready(cluster, namespace)
+    with pods_read_from(server, cluster, namespace, tmp_path) as scrapes, scraping(tmp_path, scrapes, until="count(up == 1) == 2") as prometheus, \
+            adapter(cluster, namespace, prometheus, tmp_path):
+        wait_until(lambda: scaled.condition("ScalingActive") == ("True", "ValidMetricFound"), 60, "the autoscaler has the metric")
+        assert scaled.replicas() == 2
+        with load(server.url, "busy", clients=9):
+            rise = scaled.seconds_until(lambda count: count > 2, RISES, "more replicas")
+            scaled.seconds_until(lambda count: count == 6, 90, "the most replicas")
+            prometheus.stop()
+            wait_until(lambda: scaled.condition("ScalingActive") == ("False", "FailedGetPodsMetric"), 60, "no metric")
+        scaled.stays(6, WINDOW + 5)  # as long as would lower it
+        prometheus.start()
+        wait_until(lambda: scaled.condition("ScalingActive") == ("True", "ValidMetricFound"), 60, "the metric again")
+        fall = scaled.seconds_until(lambda count: count < 6, WINDOW + 30, "fewer replicas")
+    with capsys.disabled():
+        print(f"\nautoscaling by Prometheus: {rise:.1f} s from the queue to more replicas, {fall:.1f} s from the metric without a queue to fewer (window {WINDOW} s)")
