@@ -46,6 +46,12 @@ ModelMetrics::ModelMetrics(metrics::Registry& registry, const std::string& model
   queue_histogram_us = histogram("nv_inference_queue_duration_histogram_us", "Inference queuing duration in microseconds");
   infer_histogram_us = histogram("nv_inference_compute_infer_duration_histogram_us", "Compute inference duration in microseconds");
   pending = registry.gauge("nv_inference_pending_request_count", "Requests that await execution: what runs is none of them", labels_);
+  in_flight = registry.gauge("serin_model_in_flight_requests", "Requests that wait, run or are being answered", labels_);
+  of_occupancy_ = {
+      registry.gauge_callback("serin_model_queue_wait_ms", "Estimated time until the waiting requests have run, in milliseconds", labels_,
+                              [occupancy = occupancy_, waiting = pending] { return 1000 * occupancy->wait_of(waiting->value()).count(); }),
+      registry.gauge_callback("serin_model_busy_ratio", "Share of the instances that run, of about the last ten seconds, 0 to 1", labels_,
+                              [occupancy = occupancy_] { return occupancy->busy_share(Clock::now()); })};
   load_seconds = registry.gauge("nv_model_load_duration_secs", "Model load time in seconds", labels_);
   arena_bytes = registry.gauge("serin_model_arena_bytes", "Memory of one instance's arenas after warm-up", labels_);
   weight_bytes = registry.gauge("serin_model_weight_bytes", "Memory of the weights, shared by all instances", labels_);

@@ -12,6 +12,7 @@
 #include "kernels/mutex.h"
 #include "runtime/base/metrics.h"
 #include "runtime/serving/host/ending.h"
+#include "runtime/serving/host/occupancy.h"
 #include "runtime/serving/host/openvino_metrics.h"
 #include "runtime/serving/host/tensorflow_metrics.h"
 
@@ -41,15 +42,24 @@ struct ModelMetrics {
   void found_in_cache(bool hit, std::chrono::nanoseconds took);
   void ran_batch() { executions->add(); }
   void set_instances(size_t count) {
+    occupancy_->set_instances(count);
     if (openvino_) openvino_->set_instances(count);
   }
   /// Change of the number of requests that wait, run or are being answered.
   void at_work(int more) {
+    in_flight->add(more);
     if (openvino_) openvino_->at_work(more);
   }
-  /// Change of the number of instances that run a batch.
-  void running(int more) {
-    if (openvino_) openvino_->running(more);
+  /// An instance begins to run a batch.
+  void run_begins() {
+    occupancy_->begin(Clock::now());
+    if (openvino_) openvino_->running(1);
+  }
+  /// It has run the batch of so many requests since `begun`.
+  void run_ends(size_t requests, Clock::time_point begun) {
+    const Clock::time_point now = Clock::now();
+    occupancy_->end(now, requests, now - begun);
+    if (openvino_) openvino_->running(-1);
   }
   /// Counts a successful execution of that many rows.
   void measured_batch(int64_t rows, const Timing& timing);
@@ -68,7 +78,7 @@ struct ModelMetrics {
   metrics::Counter failed_time;  ///< not on the page, because no dashboard uses it
   std::shared_ptr<metrics::Histogram> request_histogram_us, queue_histogram_us, infer_histogram_us;
   std::shared_ptr<metrics::Counter> cache_hits, cache_misses, cache_hit_time, cache_miss_time;  ///< null without count_cache()
-  std::shared_ptr<metrics::Gauge> pending, load_seconds, arena_bytes, weight_bytes, device_bytes;
+  std::shared_ptr<metrics::Gauge> pending, in_flight, load_seconds, arena_bytes, weight_bytes, device_bytes;
 
  private:
   struct Summaries {
@@ -81,6 +91,8 @@ struct ModelMetrics {
   void count_failure(Code why, std::chrono::nanoseconds whole);
 
   const metrics::Labels labels_;
+  const std::shared_ptr<Occupancy> occupancy_ = std::make_shared<Occupancy>();  // shared with those who read the page
+  std::vector<std::shared_ptr<void>> of_occupancy_;
   std::optional<Summaries> summaries_;
   std::optional<TensorflowMetrics> tensorflow_;
   std::optional<OpenvinoMetrics> openvino_;

@@ -113,9 +113,9 @@ int64_t EngineScheduler::rows_of(std::span<const JobPtr> batch) const {
 bool EngineScheduler::run_batch(size_t instance, std::span<const JobPtr> batch, bool on_io) {
   const auto taken = Clock::now();
   for (const JobPtr& job : batch) job->pending.end();
-  metrics_->running(1);
+  metrics_->run_begins();
   const Instance::RunResult ran = run_instance(*instances_[instance], batch, on_io);
-  metrics_->running(-1);
+  metrics_->run_ends(batch.size(), taken);
   const bool has_other_way = batch.size() > 1 || !batch.front()->padded.empty();
   if (!ran.ready || (on_io && !ran.status && has_other_way)) return false;
   if (!batch.front()->shadow) metrics_->ran_batch();
