@@ -52,6 +52,7 @@ Result<std::unique_ptr<Generation>> Generation::start(const RouterConfig& config
   const Status opened = generation->open(std::move(inherited), learned);
   if (opened) return generation;
   if (learned != nullptr && generation->steering_) {
+    generation->close_external_metrics();
     if (generation->admin_server_) {  // it may have requests already
       generation->drain_admin(kAdminDrain);
       generation->admin_server_.reset();
@@ -90,6 +91,7 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
   if (!admin) return admin.error().in("admin");
   admin_server_ = *std::move(admin);
   admin_port_ = admin_server_->port();
+  SERIN_CHECK(open_external_metrics());
   auto data = net::Server::start_streaming(
       loops_.data, server_options("data", config_.listen, config_.tls, config_.limits, /*http2=*/true, registry_, inherited.data),
       proxy_->handlers());
@@ -101,6 +103,39 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
     if (const auto address = reachable_address(reached)) reached.address = *address;
   steering_->advertise(url_of(reached, admin_port_, config_.admin.tls != nullptr));
   return {};
+}
+
+/// Between two generations nobody listens there for a moment. An autoscaler that gets no answer changes nothing.
+Status Generation::open_external_metrics() {
+  if (!config_.external_metrics) return {};
+  external_metrics_ = std::make_unique<ExternalMetrics>([this] { return loads(); });
+  Descriptor none;
+  auto server = net::Server::start(
+      loops_.admin,
+      server_options("external_metrics", config_.external_metrics->listen, config_.external_metrics->tls, {}, /*http2=*/false, registry_,
+                     none),
+      [this](const net::Request& request, net::Responder responder) { responder.send(external_metrics_->answer(request)); });
+  if (!server) return server.error().in("external_metrics");
+  external_metrics_server_ = *std::move(server);
+  return {};
+}
+
+void Generation::close_external_metrics() {
+  if (!external_metrics_server_) return;
+  (void)external_metrics_server_->drain(kAdminDrain);
+  external_metrics_server_.reset();
+}
+
+/// Of all routers. A Service divides clients evenly among them, so each has a part of the load that is about as large as the others'.
+std::vector<VersionLoad> Generation::loads() const {
+  std::vector<VersionLoad> loads = proxy_->loads();
+  const auto replicas = steering_->controller().replicas();
+  const size_t routers = replicas ? std::max<size_t>(replicas->members.size(), 1) : 1;
+  for (VersionLoad& load : loads) {
+    load.in_flight *= static_cast<int64_t>(routers);
+    load.requests_per_second *= static_cast<double>(routers);
+  }
+  return loads;
 }
 
 std::string Generation::data_url() const { return url_of(config_.listen, data_port(), config_.tls != nullptr); }
@@ -118,6 +153,7 @@ void Generation::stop_being_ready() {
 
 LearnedServices Generation::hand_over_store() {
   if (!admin_server_) return {};
+  close_external_metrics();
   admin_socket_ = Descriptor::duplicate(admin_server_->listening());
   drain_admin(kAdminDrain);
   admin_server_.reset();
@@ -131,6 +167,7 @@ LearnedServices Generation::hand_over_store() {
 bool Generation::drain(std::chrono::milliseconds deadline) {
   const bool drained = data_server_->drain(deadline);
   if (admin_server_) drain_admin(deadline);
+  close_external_metrics();
   return drained;
 }
 

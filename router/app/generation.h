@@ -26,6 +26,7 @@
 #include "router/outcomes/outcomes.h"
 #include "router/proxy/proxy.h"
 #include "router/recording/recorder.h"
+#include "router/scaling/external_metrics.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/process_metrics.h"
 #include "runtime/net/loop.h"
@@ -68,6 +69,9 @@ class Generation {
  private:
   Generation(const RouterConfig& config, RouterLoops& loops) : config_(config), loops_(loops) {}
   Status open(ListeningSockets inherited, LearnedServices* learned);
+  Status open_external_metrics();
+  void close_external_metrics();
+  std::vector<VersionLoad> loads() const;
   void drain_admin(std::chrono::milliseconds deadline);
 
   // Declared in the order of dependence: each member may use those before it, and destruction runs in reverse order.
@@ -83,7 +87,8 @@ class Generation {
   std::unique_ptr<kubernetes::SliceWatch> slices_;  // null: no version is in EndpointSlices
   std::unique_ptr<Proxy> proxy_;
   std::unique_ptr<AdminApi> admin_;
-  std::unique_ptr<net::Server> data_server_, admin_server_;
+  std::unique_ptr<ExternalMetrics> external_metrics_;
+  std::unique_ptr<net::Server> data_server_, admin_server_, external_metrics_server_;  // the last: null without that API
   Descriptor admin_socket_;  // kept for a successor after the admin server has ended
   uint16_t admin_port_ = 0;
 };

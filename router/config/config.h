@@ -206,6 +206,12 @@ struct ReplicasConfig {
   std::optional<KubernetesConfig> kubernetes;
 };
 
+/// The API external.metrics.k8s.io, for autoscalers of Kubernetes.
+struct ExternalMetricsConfig {
+  Listen listen;
+  std::shared_ptr<net::TlsContext> tls;  ///< always: the API server speaks nothing else
+};
+
 struct RouterConfig {
   Listen listen{"127.0.0.1", 8080};
   std::shared_ptr<net::TlsContext> tls;  ///< for `listen`; null: without TLS
@@ -213,6 +219,7 @@ struct RouterConfig {
   std::string store = "serin-router.db";
   KubernetesConfig kubernetes;
   std::optional<ReplicasConfig> replicas;
+  std::optional<ExternalMetricsConfig> external_metrics;
   int io_threads = 1;
   net::Limits limits;
   std::vector<ServiceConfig> services;  ///< of the file, in its order; after them the further tracks

@@ -58,6 +58,21 @@ Result<AdminConfig> read_admin(const Node& node) {
   return admin;
 }
 
+/// The API server proves that it asks by the certificate of its front proxy.
+Result<ExternalMetricsConfig> read_external_metrics(const Node& node) {
+  SERIN_CHECK(node.allow_only({"listen", "tls"}));
+  ExternalMetricsConfig metrics;
+  SERIN_TRY(const Node listen, node.at("listen"));
+  SERIN_TRY(metrics.listen, read_listen(listen));
+  SERIN_TRY(const Node tls, node.at("tls"));
+  bool certified = false;
+  SERIN_TRY(metrics.tls, read_listener_tls(tls, &certified));
+  if (!certified && !metrics.listen.is_loopback())
+    return node.error(
+        fmt::format("{} is not loopback: give tls a client_ca, the authority of the API server's front proxy", metrics.listen.address));
+  return metrics;
+}
+
 /// Names stand in URLs, in metrics and in the log.
 Result<std::string> read_name(const Node& owner) {
   SERIN_TRY(const Node node, owner.at("name"));
@@ -290,7 +305,8 @@ Result<RouterConfig> load_config(const std::string& path) {
 
 Result<RouterConfig> read_config(const Node& root) {
   SERIN_CHECK(root.allow_only(
-      {"listen", "tls", "admin", "store", "replicas", "kubernetes", "io_threads", "limits", "services", "webhooks", "prometheus"}));
+      {"listen", "tls", "admin", "store", "replicas", "kubernetes", "external_metrics",
+       "io_threads", "limits", "services", "webhooks", "prometheus"}));
   RouterConfig config;
   if (const auto listen = root.find("listen")) {
     SERIN_TRY(config.listen, read_listen(*listen));
@@ -307,6 +323,9 @@ Result<RouterConfig> read_config(const Node& root) {
     SERIN_TRY(config.kubernetes, read_kubernetes(*kubernetes));
   }
   SERIN_CHECK(read_store(root, config));
+  if (const auto metrics = root.find("external_metrics")) {
+    SERIN_TRY(config.external_metrics, read_external_metrics(*metrics));
+  }
   SERIN_TRY(config.io_threads, root.integer("io_threads", 1, 64, config.io_threads));
   if (const auto limits = root.find("limits")) {
     SERIN_TRY(config.limits, read_limits(*limits));

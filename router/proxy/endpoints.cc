@@ -92,6 +92,7 @@ void Endpoints::begin(EndpointState& endpoint) {
   endpoint.requests.fetch_add(1, std::memory_order_relaxed);
   endpoint.in_flight.fetch_add(1, std::memory_order_relaxed);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
+  recent_.count(std::chrono::steady_clock::now());
 }
 
 void Endpoints::end(EndpointState& endpoint) {

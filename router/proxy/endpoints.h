@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "router/config/config.h"
+#include "router/proxy/recent_requests.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/published.h"
 #include "runtime/net/client_options.h"
@@ -61,6 +62,7 @@ class Endpoints {
   /// After `healthy` of an endpoint has changed.
   void count_healthy();
   int64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
+  double requests_per_second(Time now) const { return recent_.per_second(now); }
 
   /// The endpoint with the fewest requests in flight among those allowed; `random` breaks ties. A new one counts as busier for a while
   /// (slow start). If none is healthy it chooses from all, because a wrong health check must not cause an outage. `avoid` is skipped if
@@ -81,6 +83,7 @@ class Endpoints {
   Published<List> list_;
   std::atomic<size_t> healthy_{0};
   std::atomic<int64_t> in_flight_{0};
+  RecentRequests recent_;
 };
 
 }  // namespace serin::router

@@ -37,6 +37,18 @@ std::unique_ptr<Service> make_service(const ServiceConfig& config, size_t index,
   return service;
 }
 
+/// The load of each version, as gauges. They hold the endpoints, because a page may be read while the service goes.
+void export_load(const Service& service, metrics::Registry& metrics, std::vector<std::shared_ptr<void>>& handles) {
+  for (const auto& endpoints : service.versions) {
+    const metrics::Labels labels = {{"service", service.config->name}, {"version", endpoints->version()}};
+    handles.push_back(metrics.gauge_callback("serin_route_in_flight_requests", "Requests that a version's endpoints have not answered yet.",
+                                             labels, [endpoints] { return static_cast<double>(endpoints->in_flight()); }));
+    handles.push_back(metrics.gauge_callback("serin_route_requests_per_second",
+                                             "Requests sent to a version's endpoints, mean of the last ten seconds.", labels,
+                                             [endpoints] { return endpoints->requests_per_second(std::chrono::steady_clock::now()); }));
+  }
+}
+
 /// What a further rollout of the service needs of its own; the rest it shares.
 std::unique_ptr<Service> make_track(const Service& first, const ServiceConfig& config, size_t index) {
   auto track = std::make_unique<Service>();
@@ -58,6 +70,7 @@ struct Proxy::State {
   kubernetes::SliceWatch* slices;
   Router router;
   std::vector<std::unique_ptr<Workplace>> places;  // one for each io thread, made and destroyed there
+  std::vector<std::shared_ptr<void>> of_loads;     // gauges
   // On io thread 0.
   std::vector<std::shared_ptr<HealthChecker>> checkers;
   std::vector<std::unique_ptr<EndpointWatch>> watches;
@@ -124,6 +137,7 @@ Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loo
       continue;
     }
     auto& made = state_->router.services.emplace(service.name, make_service(service, index, controller, metrics)).first->second;
+    export_load(*made, metrics, state_->of_loads);
     if (!service.recording) continue;
     made->recorder = recorders.get(service.name, *service.recording, metrics);
     recording.push_back(service.name);
@@ -177,5 +191,17 @@ void Proxy::hand_endpoints_to(RouterConfig& next) const {
 }
 
 void Proxy::stop_being_ready() { state_->router.ending = true; }
+
+std::vector<VersionLoad> Proxy::loads() const {
+  const auto now = std::chrono::steady_clock::now();
+  std::vector<VersionLoad> loads;
+  for (const auto& [name, service] : state_->router.services)
+    for (const auto& endpoints : service->versions)
+      loads.push_back({.service = name,
+                       .version = endpoints->version(),
+                       .in_flight = endpoints->in_flight(),
+                       .requests_per_second = endpoints->requests_per_second(now)});
+  return loads;
+}
 
 }  // namespace serin::router

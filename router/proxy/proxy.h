@@ -8,11 +8,13 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "router/config/config.h"
 #include "router/control/controller.h"
 #include "router/kubernetes/slice_watch.h"
 #include "router/recording/recorder.h"
+#include "router/scaling/version_load.h"
 #include "runtime/base/metrics.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/stream.h"
@@ -33,6 +35,8 @@ class Proxy {
   void hand_endpoints_to(RouterConfig& next) const;
   /// From now on /v2/health/ready answers 503; everything else continues.
   void stop_being_ready();
+  /// Of every version of every service. From any thread.
+  std::vector<VersionLoad> loads() const;
 
  private:
   struct State;

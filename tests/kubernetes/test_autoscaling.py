@@ -1,5 +1,5 @@
-"""Replicas by load, as the page of Kubernetes describes it: the real autoscaler, a real `serin serve` under `serin load`, and a real prometheus-adapter with the rules
-of deploy/prometheus and a real Prometheus. Fake nodes run no pods, so the metrics of each pod are read from that one server."""
+"""Replicas by load, as the page of Kubernetes describes it: the real autoscaler, a real `serin serve` under `serin load`, and either a real prometheus-adapter with the rules
+of deploy/prometheus and a real Prometheus, or the router. Fake nodes run no pods, so the metrics of each pod are read from that one server."""
 
 import contextlib
 import json
@@ -12,9 +12,10 @@ import pytest
 import yaml
 from certificates import Authority
 from cluster import Daemon, why_not
-from conftest import ON_FREE_PORTS, ROOT, SERIN, Process, free_port, wait_until
-from manifests import await_ready, chart
+from conftest import ON_FREE_PORTS, ROOT, SERIN, Process, call, free_port, wait_until
+from manifests import await_ready, chart, kinds
 from prometheus_server import program, scraping
+from routers import Router, write_config
 from slow_model import save_busy
 
 pytestmark = [
@@ -147,23 +148,27 @@ def server(tmp_path):
 
 
 def follow_the_load(scaled, url, model, clients, most, without_metric, stop, start):
-    """Replicas rise with the load, stay without the metric, and fall after the window. The seconds until they rose and fell."""
+    """Replicas rise with the load, fall after it and the window, and stay while there is no metric. The seconds until they rose and fell."""
     scaled.await_sight("ValidMetricFound")
     assert scaled.replicas() == 2
     with load(url, model, clients):
         rise = scaled.seconds_until(lambda count: count > 2, RISES, "more replicas")
         scaled.seconds_until(lambda count: count == most, 90, f"{most} replicas")
+    fall = scaled.seconds_until(lambda count: count < most, WINDOW + 30, "fewer replicas")
+    assert fall > WINDOW - 5, "the autoscaler looks every two seconds, and what it saw last may be older than the end of the load"
+    with load(url, model, clients):
+        scaled.seconds_until(lambda count: count == most, 90, f"{most} replicas")
     stop()
     scaled.await_sight(without_metric)
     scaled.stays(most, WINDOW + 5)  # as long as would lower it
     start()
-    scaled.await_sight("ValidMetricFound")
-    return rise, scaled.seconds_until(lambda count: count < most, WINDOW + 30, "fewer replicas")
+    scaled.seconds_until(lambda count: count < most, WINDOW + 60, "fewer replicas, with the metric again")
+    return rise, fall
 
 
 def report(capsys, by, rise, fall):
     with capsys.disabled():
-        print(f"\nautoscaling by {by}: {rise:.1f} s from the load to more replicas, {fall:.1f} s from the metric without load to fewer (window {WINDOW} s)")
+        print(f"\nautoscaling by {by}: {rise:.1f} s from the load to more replicas, {fall:.1f} s from its end to fewer (window {WINDOW} s)")
 
 
 def test_replicas_follow_the_queue_and_stay_without_prometheus(cluster, namespace, server, tmp_path, capsys):
@@ -177,3 +182,40 @@ def test_replicas_follow_the_queue_and_stay_without_prometheus(cluster, namespac
         assert {"nv_inference_pending_request_count", "serin_model_in_flight_requests", "serin_model_queue_wait_ms", "serin_model_busy_ratio"} <= offered
         rise, fall = follow_the_load(scaled, server.url, "busy", 9, 6, "FailedGetPodsMetric", prometheus.stop, prometheus.start)
     report(capsys, "Prometheus", rise, fall)
+
+
+@contextlib.contextmanager
+def ended_at_last(routers):
+    try:
+        yield
+    finally:
+        for router in routers:
+            router.close()
+
+
+def test_replicas_follow_what_the_router_has_in_flight_and_stay_without_it(cluster, namespace, server, tmp_path, capsys):
+    values = values_of_the_page("in-flight.yaml")
+    port, front = free_port(), Authority(tmp_path, "router-ca").issue("router")
+    versions = [{"name": "1", "endpoints": [{"url": f"{server.url}/v2/models/busy"}]}]
+    write_config(tmp_path, {"name": "digits", "initial_stable": "1", "versions": versions},
+                 external_metrics={"listen": f"127.0.0.1:{port}", "tls": front.yaml(client_ca=cluster.ca)})
+    routers = []
+
+    def start():
+        routers.append(Router(tmp_path, "route", "--drain-seconds", 0, "--config", tmp_path / "router.yaml"))
+    services = [{"name": "digits", "initialStable": "1", "versions": [{"name": "1", "track": "stable"}]}]
+    objects = chart({**values, "router": {**values["router"], "enabled": True, "services": services}})
+    assert [each["spec"]["group"] for each in kinds(objects, "APIService")] == ["external.metrics.k8s.io"]
+    scaled = Scaled(cluster, namespace, values)
+    with ended_at_last(routers):
+        start()
+        with pytest.raises(OSError):  # nobody but the API server has a certificate that counts
+            call(f"https://127.0.0.1:{port}/apis", tls=Authority(tmp_path, "another").client())
+        with aggregated(cluster, namespace, "external.metrics.k8s.io", "v1beta1", port):
+            asked = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/serin_route_requests_per_second?labelSelector=service%3Ddigits"
+            assert [each["metricLabels"] for each in cluster.api(asked).json["items"]] == [{"service": "digits", "version": "1"}]
+            may = ["auth", "can-i", "get", "serin_route_in_flight_requests.external.metrics.k8s.io", "--as"]
+            assert cluster.run_kubectl(*may, "system:serviceaccount:kube-system:horizontal-pod-autoscaler").stdout.strip() == "yes"
+            assert cluster.run_kubectl(*may, "system:serviceaccount:default:default").stdout.strip() == "no"
+            rise, fall = follow_the_load(scaled, routers[0].url, "digits", 40, 5, "FailedGetExternalMetric", lambda: routers[-1].end(), start)
+    report(capsys, "the router", rise, fall)

@@ -85,12 +85,13 @@ def test_the_router_takes_its_configuration(tmp_path, name):
     made = next(each for each in kinds(chart(GOOD[name]), "ConfigMap") if each["metadata"]["name"] == "serin-router")
     (tmp_path / "tokens.yaml").write_text(f"tokens: [{{name: me, role: admin, sha256: {'0' * 64}}}]\n")
     text = made["data"]["router.yaml"].replace("POD_IP", "10.0.0.5")
-    for place in ("/etc/serin/tokens", "/etc/serin/tls", "/var/lib/serin"):
+    for place in ("/etc/serin/tokens", "/etc/serin/tls", "/etc/serin/external-metrics", "/var/lib/serin"):
         text = text.replace(place, str(tmp_path))
     if "tls:" in text:
         Authority(tmp_path).issue("tls")
         for kind in ("crt", "key"):
             (tmp_path / "authority" / f"tls.{kind}").rename(tmp_path / f"tls.{kind}")
+        (tmp_path / "authority/ca.crt").rename(tmp_path / "front-proxy-ca.crt")
     (tmp_path / "router.yaml").write_text(text)
     done = subprocess.run([SERIN, "route", "--config", tmp_path / "router.yaml", "--check"], capture_output=True, text=True, check=False, timeout=20)
     assert done.returncode == 0, done.stderr

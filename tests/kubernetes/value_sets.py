@@ -41,6 +41,10 @@ GOOD = {
     "more-metrics": {"runtime": {"models": CLAIM, "autoscaling": {"metrics": [
         {"type": "service", "name": "serin_route_requests_per_second", "average": "100"}, {"type": "external", "name": "queue_depth", "average": "4"}]}},
         "router": {"enabled": True, "services": SERVICES}},
+    "external-metrics": {
+        "runtime": {"models": CLAIM, "autoscaling": {"cpuPercent": 0, "metrics": [
+            {"type": "external", "name": "serin_route_in_flight_requests", "average": "8", "selector": {"service": "digits", "version": "1"}}]}},
+        "router": {"enabled": True, "services": SERVICES, "externalMetrics": {"enabled": True}}},
     "network": {
         "runtime": {"models": CLAIM}, "router": {"enabled": True, "services": SERVICES}, "disruption": {"maxUnavailable": "25%"},
         "networkPolicy": {"clients": [{"namespaceLabels": {"team": "a"}, "podLabels": {"app": "b"}}, {"cidr": "10.0.0.0/8"}],
@@ -75,6 +79,8 @@ BAD = [
     ("endpoints", {"router": {"enabled": True, "services": SERVICES, "store": {"kind": "etcd"}}}),
     ("kind", {"router": {"store": {"kind": "redis"}}}),
     ("replicas", {"router": {"enabled": True, "services": SERVICES, "replicas": 5}}),
+    ("caBundle", {"router": {"externalMetrics": {"caBundle": "/etc/ca.crt"}}}),
+    ("selector", {"runtime": {"autoscaling": {"metrics": [{"type": "external", "name": "a", "average": "1", "selector": {"service": 1}}]}}}),
     ("host", {"ingress": {"host": 3}}),
     ("maxUnavailable", {"disruption": {"maxUnavailable": "1 pod"}}),
     ("cidr", {"networkPolicy": {"clients": [{"cidr": "everywhere"}]}}),

@@ -27,5 +27,9 @@ store: {file: {{ $file }}, kubernetes: {group: {{ $name }}-router}}
 {{- if ne $r.store.kind "sqlite" }}
 replicas: {max: {{ $r.maxReplicas }}, listen: "0.0.0.0:8082"}
 {{- end }}
+{{- if $r.externalMetrics.enabled }}
+{{- $folder := "/etc/serin/external-metrics" }}
+external_metrics: {listen: "0.0.0.0:8443", tls: {cert: {{ $folder }}/tls.crt, key: {{ $folder }}/tls.key, client_ca: {{ $folder }}/front-proxy-ca.crt}}
+{{- end }}
 services: {{- toYaml $services | nindent 2 }}
 {{- end }}
