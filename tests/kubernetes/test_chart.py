@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 from certificates import Authority
 from cluster import program, why_not
 from conftest import ROOT, SERIN
-from manifests import CHART, KUBERNETES, SCALERS, chart, files_of, helm_template, kinds, pod_templates
+from manifests import CHART, KUBERNETES, OVERLAYS, SCALERS, chart, files_of, helm_template, kinds, overlay, pod_templates
 from value_sets import BAD, GOOD
 
 pytestmark = pytest.mark.skipif(bool(why_not("helm", "kustomize")), reason=why_not("helm", "kustomize"))
@@ -70,6 +71,22 @@ def test_alerts_and_dashboard_are_the_files_of_this_repository():
     assert kinds(objects, "PrometheusRule")[0]["spec"] == yaml.safe_load((ROOT / "deploy/prometheus/serin.rules.yml").read_text())
     dashboard = next(each for each in kinds(objects, "ConfigMap") if each["metadata"]["name"] == "serin-dashboard")
     assert dashboard["data"]["serin-rollouts.json"].strip() == (ROOT / "deploy/grafana/serin-rollouts.json").read_text().strip()
+
+
+@pytest.mark.parametrize("source", [*OVERLAYS, "keda-defaults", "queue.yaml", "in-flight.yaml", "adapter.yml"])
+def test_what_replicas_are_counted_by_is_a_gauge_that_the_programs_export(source):
+    """A counter only rises, and so would the replicas (pytorch/serve#3286). tests/references holds the pages of metrics to the programs."""
+    gauges = {name for page in ("runtime/serving/host/METRICS.md", "router/view/METRICS.md")
+              for name in re.findall(r"^\| `(\w+)` \| gauge ", (ROOT / page).read_text(), re.M)}
+    if source == "adapter.yml":
+        text = (ROOT / "deploy/prometheus/adapter.yml").read_text()
+    elif source.endswith(".yaml"):
+        text = re.search(rf"```yaml\n# {source}\n(.*?)```", (KUBERNETES / "README.md").read_text(), re.S)[1]
+    else:
+        objects = chart({"runtime": {"autoscaling": {"kind": "keda"}}}) if source == "keda-defaults" else overlay(source)
+        text = json.dumps([each["spec"] for each in objects if each["kind"] in SCALERS])
+    named = set(re.findall(r"\b(?:nv|serin)_\w+", text))
+    assert named <= gauges and (named or source not in ("gpu", "gpu-mig", "keda", "keda-defaults", "queue.yaml", "in-flight.yaml", "adapter.yml"))
 
 
 def test_a_changed_configuration_starts_new_routers():
