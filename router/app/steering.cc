@@ -38,8 +38,8 @@ Status Steering::begin(metrics::Registry& metrics, LearnedServices* learned) {
   webhooks_ = std::make_unique<Webhooks>(config_.webhooks, controller_->store(), gatekeeper(), metrics);
   webhooks_ready_ = true;
   if (config_.replicas && config_.replicas->kubernetes) {
-    SERIN_TRY(kubernetes::Cluster cluster, cluster_of(*config_.replicas->kubernetes));
-    objects_ = std::make_unique<RolloutObjects>(std::move(cluster), config_.replicas->kubernetes->group, config_, *controller_);
+    SERIN_TRY(const kubernetes::Cluster cluster, cluster_of(*config_.replicas->kubernetes));
+    objects_ = std::make_unique<RolloutObjects>(cluster, config_.replicas->kubernetes->group, config_, *controller_);
     objects_ready_ = true;
   }
   return {};

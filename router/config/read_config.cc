@@ -304,9 +304,8 @@ Result<RouterConfig> load_config(const std::string& path) {
 }
 
 Result<RouterConfig> read_config(const Node& root) {
-  SERIN_CHECK(root.allow_only(
-      {"listen", "tls", "admin", "store", "replicas", "kubernetes", "external_metrics",
-       "io_threads", "limits", "services", "webhooks", "prometheus"}));
+  SERIN_CHECK(root.allow_only({"listen", "tls", "admin", "store", "replicas", "kubernetes", "external_metrics", "io_threads", "limits",
+                               "services", "webhooks", "prometheus"}));
   RouterConfig config;
   if (const auto listen = root.find("listen")) {
     SERIN_TRY(config.listen, read_listen(*listen));

@@ -41,9 +41,9 @@ std::string rfc3339(int64_t wall_ms) {
 }
 
 const json::object& object_at(const json::object& object, std::string_view key) {
-  static const json::object kNone;
+  static const json::object none;
   const json::value* value = object.if_contains(key);
-  return value != nullptr && value->is_object() ? value->as_object() : kNone;
+  return value != nullptr && value->is_object() ? value->as_object() : none;
 }
 
 bool is_running(const ServiceStatus& status) { return status.rollout && !rollout::is_over(status.rollout->state.phase); }
@@ -51,7 +51,7 @@ bool is_running(const ServiceStatus& status) { return status.rollout && !rollout
 }  // namespace
 
 struct RolloutObjects::State {
-  State(kubernetes::Cluster cluster, std::string of_routers, const RouterConfig& of_router, Controller& of_rollouts)
+  State(const kubernetes::Cluster& cluster, std::string of_routers, const RouterConfig& of_router, Controller& of_rollouts)
       : group(std::move(of_routers)),
         config(of_router),
         controller(of_rollouts),
@@ -192,7 +192,6 @@ ServiceStatus RolloutObjects::State::ended_before(const std::string& id, const j
 
 void RolloutObjects::State::start(rollout::Spec spec, const std::string& name, ObjectOutcome& outcome) {
   const CommandRequest request{.actor = fmt::format("{}{}/{}", kActor, name_space, name), .if_match = std::nullopt, .reason = ""};
-  const std::string service = spec.service;
   auto applied = controller.apply(std::move(spec), request);
   if (!applied) {
     // Healthy endpoints may come, and a rollout that is in the way may end: it is tried again.
@@ -315,8 +314,8 @@ void RolloutObjects::State::end_those_without_object(const std::vector<ServiceSt
   std::erase_if(owners, [&](const auto& known) { return !running.contains(known.first); });
 }
 
-RolloutObjects::RolloutObjects(kubernetes::Cluster cluster, std::string group, const RouterConfig& config, Controller& controller)
-    : state_(std::make_unique<State>(std::move(cluster), std::move(group), config, controller)) {}
+RolloutObjects::RolloutObjects(const kubernetes::Cluster& cluster, std::string group, const RouterConfig& config, Controller& controller)
+    : state_(std::make_unique<State>(cluster, std::move(group), config, controller)) {}
 RolloutObjects::~RolloutObjects() = default;
 
 void RolloutObjects::end() { state_->end(); }

@@ -21,7 +21,7 @@ class RolloutObjects {
  public:
   /// All must outlive this. It has a thread, and does nothing while this router does not lead.
   /// `group`: objects with another one in their label serin.dev/routers are left to other routers.
-  RolloutObjects(kubernetes::Cluster cluster, std::string group, const RouterConfig& config, Controller& controller);
+  RolloutObjects(const kubernetes::Cluster& cluster, std::string group, const RouterConfig& config, Controller& controller);
   ~RolloutObjects();
 
   /// Something was saved: the status may have changed.

@@ -2,7 +2,7 @@
 //
 // Source: the leader election of client-go (https://pkg.go.dev/k8s.io/client-go/tools/leaderelection).
 //
-// Clocks of machines differ, so no router that leads, or wants to, compares the times in a lease with its own clock. A router measures for how long it has seen a lease
+// Clocks of machines differ, so no router that leads, or may lead next, compares the times in a lease with its own clock. A router measures for how long it has seen a lease
 // unchanged. Time during which the API server did not answer does not count: after an outage every holder has its full time to renew. The
 // holder stops leading a second before another could take over.
 //

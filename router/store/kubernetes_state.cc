@@ -25,9 +25,9 @@ int64_t number_at(const json::object& object, std::initializer_list<std::string_
 }
 
 const json::array& array_at(const json::object& object, std::initializer_list<std::string_view> path) {
-  static const json::array kNone;
+  static const json::array none;
   const json::value* value = find_at(object, path);
-  return value != nullptr && value->is_array() ? value->as_array() : kNone;
+  return value != nullptr && value->is_array() ? value->as_array() : none;
 }
 
 json::array to_json(std::span<const HistoryEntry> entries) {

@@ -28,9 +28,9 @@ constexpr size_t kRunDigits = 16;
 constexpr int kAttempts = 3;
 
 const json::array& items_of(const json::object& list) {
-  static const json::array kNone;
+  static const json::array none;
   const json::value* items = list.if_contains("items");
-  return items != nullptr && items->is_array() ? items->as_array() : kNone;
+  return items != nullptr && items->is_array() ? items->as_array() : none;
 }
 
 Result<json::value> data_of(const json::object& record) {

@@ -121,6 +121,7 @@ def test_a_rolling_restart_loses_no_request(start_pods):
     assert load.ok == load.sent and ended_well(pods.gone), load
 
 
+@pytest.mark.skipif(not LONG, reason="a minute: only with --long")
 def test_a_killed_process_is_replaced_and_its_requests_are_asked_again(start_pods):
     pods, router = start_pods(3, deployment())
     with Load(router.url) as load:
@@ -157,6 +158,7 @@ def test_a_pod_that_does_not_answer_is_restarted(start_pods):
     assert load.ok == load.sent and before.ok == before.sent, (before, load)
 
 
+@pytest.mark.skipif(not LONG, reason="a minute: only with --long")
 def test_a_node_that_goes_takes_no_request_with_it(start_pods):
     """Two minutes' notice, as of a spot machine: two of six pods end at once, and their replacements start elsewhere."""
     pods, router = start_pods(6, deployment())
@@ -172,6 +174,7 @@ def test_a_node_that_goes_takes_no_request_with_it(start_pods):
     assert load.ok == load.sent and ended_well(leaving), load
 
 
+@pytest.mark.skipif(not LONG, reason="a minute: only with --long")
 def test_from_no_pod_to_an_answer(start_pods):
     pods, router = start_pods(0, deployment())
     asked = f"{router.url}/v2/models/digits/ready"

@@ -291,7 +291,9 @@ TYPED_TEST(BadAnswer, H26_AnswerBeforeTheRequestEnds) {
   const auto response = client.send(server.port(), {.method = "POST", .target = "/", .body = body(std::string(size_t{64} << 20, 'x'))});
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->status, 413);
-  if constexpr (std::is_same_v<TypeParam, TestClient>) EXPECT_EQ(client.open_connections(), 0u) << "a Session sends all before it reads";
+  if constexpr (std::is_same_v<TypeParam, TestClient>) {
+    EXPECT_EQ(client.open_connections(), 0u) << "a Session sends all before it reads";
+  }
 }
 
 TYPED_TEST(AnyClient, H17_AWantOfDescriptorsIsNotTheServersFault) {
@@ -337,11 +339,10 @@ TEST(Session, HandsOverAnAnswerWhileItArrives) {
   });
   Session session;
   std::string all;
-  const Status done =
-      session.receive({"127.0.0.1", server.port()}, {.target = "/watch"}, kPatience, [&](int status, std::string_view bytes) {
-        EXPECT_EQ(status, 200);
-        if (std::exchange(all, all + std::string(bytes)).empty()) seen.set_value();
-      });
+  const auto done = session.receive({"127.0.0.1", server.port()}, {.target = "/watch"}, kPatience, [&](int status, std::string_view bytes) {
+    EXPECT_EQ(status, 200);
+    if (std::exchange(all, all + std::string(bytes)).empty()) seen.set_value();
+  });
   EXPECT_TRUE(done) << done.error().message;
   EXPECT_EQ(all, "first\nsecond\n");
 }
