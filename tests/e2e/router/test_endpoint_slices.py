@@ -244,9 +244,10 @@ def test_a_selector_finds_each_deployment_as_a_version_and_its_canary_keeps_its_
         twos.remove(canary)
         wait_until(lambda: counts(router, "2") == (0, 0), 10, "nobody left")
         serves(stable, 100)
-        assert router.rollout()["weight"] == 50
+        assert router.rollout()["weight"] == 0, "as much as no endpoint carries (capacity: auto)"
         twos.set(canary)
         serves(canary)
+        wait_until(lambda: router.rollout()["weight"] == 50, 10, "the weight is back")
     assert traffic.failures == []
     assert router.rollout()["phase"] == "Progressing"
 

@@ -139,6 +139,7 @@ TEST(Spec, HasTheDefaultsThatTheSchemaStates) {
   std::map<std::string, std::string> written;
   for (const char* part : {"guard", "certify", "shield"})
     scalars_below(*config::Node::parse(printed, "printed").value().find(part), written);
+  written["capacity"] = config::Node::parse(printed, "printed").value().find("capacity")->text().value();
   for (const char* given : {"name", "address", "query", "max"}) written.erase(std::string("guard.prometheus[0].") + given);
   EXPECT_EQ(stated.extract("guard.resources").mapped(), "auto");      // short for its keys
   EXPECT_EQ(written.extract("guard.output.output").mapped(), "");     // the first one: no name
