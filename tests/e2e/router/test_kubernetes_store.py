@@ -83,7 +83,8 @@ def test_a_rollout_of_all_three_and_a_new_leader(group):
     group.wait_for_phase("RolledBack", left)
     for name in left:
         router = group.routers[name]
-        assert [entry["event"] for entry in router.history()] == ["started", "weight", "weight", "rolled_back"]
+        events = ["started", "weight", "weight", "rolled_back"]
+        wait_until(lambda router=router, events=events: [entry["event"] for entry in router.history()] == events, 10, "written by the leader")
         assert serin("rollout", "history", "digits", "--verify", "--admin", router.admin).returncode == 0
         assert serin("rollout", "explain", "digits", "--admin", router.admin).returncode == 0
 
