@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 import yaml
-from cluster import BUILT
+from cluster import BUILT, why_not
 from conftest import ROOT, wait_until
 from manifests import KUBERNETES, helm_template, kinds, overlay
 from value_sets import GOOD
@@ -75,6 +75,7 @@ def test_its_requests_are_answered(shared_runtime):
     assert answers[0] == "200" and json.loads(answers[1])["name"] == "digits" and len(json.loads(answers[2])["predictions"]) == 1
 
 
+@pytest.mark.skipif(bool(why_not("helm")), reason=why_not("helm"))
 @pytest.mark.parametrize("name, path", [("defaults", "/v2/health/ready"), ("canary", "/health/ready")])
 def test_helm_test_tells_whether_clients_are_served(name, path, shared_runtime, request):
     pod = yaml.safe_load(helm_template(GOOD[name], "--show-only", "templates/tests/ready.yaml").stdout)
