@@ -1,4 +1,5 @@
-// api_client.cc: one request each. A kept connection is used again; a request that may have been executed is never repeated here.
+// api_client.cc: one request each. Only net::Session repeats one: if a kept connection ends before a byte of the answer came. A change may then
+// have been made twice, so writers recognise their own by its resourceVersion.
 
 #include "router/kubernetes/api_client.h"
 
@@ -15,6 +16,7 @@
 #include "runtime/base/number.h"
 #include "runtime/base/sleeper.h"
 #include "runtime/net/session.h"
+#include "runtime/net/target.h"
 
 namespace serin::kubernetes {
 namespace {
@@ -64,12 +66,7 @@ std::string as_name(std::string_view text, size_t limit) {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-._~/").find(c) != std::string_view::npos)
-      out += c;
-    else
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
+  net::append_escaped(text, "/", out);
   return out;
 }
 
@@ -187,6 +184,14 @@ ApiClient::~ApiClient() = default;
 
 const Cluster& ApiClient::cluster() const { return state_->cluster; }
 Result<json::object> ApiClient::get(const std::string& path) { return state_->call("GET", path); }
+Result<json::object> ApiClient::list(const std::string& path) {
+  SERIN_TRY(json::object answer, get(path));
+  json::value* items = answer.if_contains("items");
+  if (items != nullptr && items->is_null()) *items = json::array();
+  if (items == nullptr || !items->is_array())
+    return Error{Code::kUnavailable, fmt::format("Kubernetes API: GET {}: the answer is not a list", path)};
+  return answer;
+}
 Result<json::object> ApiClient::create(const std::string& collection, const json::object& object) {
   return state_->call("POST", collection, &object);
 }

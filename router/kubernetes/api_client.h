@@ -59,6 +59,8 @@ class ApiClient {
 
   const Cluster& cluster() const;
   Result<boost::json::object> get(const std::string& path);
+  /// The same of a collection: its `items` are an array. An answer without them is no empty collection, and so an error.
+  Result<boost::json::object> list(const std::string& path);
   Result<boost::json::object> create(const std::string& collection, const boost::json::object& object);
   Result<boost::json::object> replace(const std::string& path, const boost::json::object& object);
   /// A merge patch (RFC 7386).

@@ -51,16 +51,12 @@ struct Collection::State {
 };
 
 Status Collection::State::list() {
-  SERIN_TRY(const json::object answer, api.get(path));
-  const json::value* items = answer.if_contains("items");
+  SERIN_TRY(const json::object answer, api.list(path));
   std::string listed = text_at(answer, {"metadata", "resourceVersion"});
-  // null is an empty list of the server; without the key this is not one.
-  if (items == nullptr || listed.empty())
-    return Error{Code::kUnavailable, fmt::format("Kubernetes API: GET {}: the answer is not a list", path)};
+  if (listed.empty()) return Error{Code::kUnavailable, fmt::format("Kubernetes API: GET {}: the answer is not a list", path)};
   std::vector<json::object> all;
-  if (items->is_array())
-    for (const json::value& item : items->as_array())
-      if (item.is_object()) all.push_back(item.as_object());
+  for (const json::value& item : answer.at("items").as_array())
+    if (item.is_object()) all.push_back(item.as_object());
   version = std::move(listed);
   reader.listed(all);
   return {};

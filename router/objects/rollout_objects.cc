@@ -3,6 +3,7 @@
 
 #include "router/objects/rollout_objects.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,13 +33,7 @@ constexpr std::string_view kActor = "kubernetes:";
 constexpr const char* kRevision = "serin.dev/revision";
 constexpr size_t kStartsWithin = 1000;  // entries of the audit log in which the start of a running rollout is looked for
 
-std::string rfc3339(int64_t wall_ms) {
-  const std::time_t seconds = wall_ms / 1000;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
-                     parts.tm_min, parts.tm_sec);
-}
+std::string rfc3339(int64_t wall_ms) { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(wall_ms / 1000))); }
 
 const json::object& object_at(const json::object& object, std::string_view key) {
   static const json::object none;
@@ -75,7 +70,6 @@ struct RolloutObjects::State {
   }
   void round();
   Status read();
-  void reconcile(const json::object& object, const std::vector<ServiceStatus>& now);
   ObjectOutcome outcome_of(const json::object& object, const std::vector<ServiceStatus>& now);
   std::optional<ServiceStatus> started_before(const ObjectOutcome& outcome, const json::object& status,
                                               const std::vector<ServiceStatus>& now);
@@ -104,7 +98,7 @@ struct RolloutObjects::State {
   std::map<std::string, Clock::time_point> written_at;  // by name
   /// The last decision that started nothing. It holds until the object changes, for a while.
   struct Decision {
-    std::string version;  // resourceVersion of the object, without its status
+    std::string version;  // generation, revision and service of the object
     ObjectOutcome outcome;
     Clock::time_point until;
   };
@@ -138,20 +132,19 @@ void RolloutObjects::State::round() {
     }
     read_next = now + kReadAgain;
   }
+  const std::vector<ServiceStatus> at = controller.status();
   for (const json::object& object : objects) {
     if (ending) return;
-    reconcile(object, controller.status());
+    write(object, outcome_of(object, at));
   }
   end_those_without_object(controller.status());
 }
 
 Status RolloutObjects::State::read() {
-  SERIN_TRY(const json::object list, api.get(path));
-  const json::value* items = list.if_contains("items");
-  if (items == nullptr || !items->is_array()) return Error{Code::kCorrupt, "the answer of the Kubernetes API is no list"};
+  SERIN_TRY(const json::object list, api.list(path));
   objects.clear();
   names.clear();
-  for (const json::value& item : items->as_array()) {
+  for (const json::value& item : list.at("items").as_array()) {
     if (!item.is_object()) continue;
     const std::string of = text_at(item.as_object(), {"metadata", "labels", kGroup});
     if (!of.empty() && of != group) continue;  // of other routers in this namespace
@@ -183,10 +176,11 @@ ServiceStatus RolloutObjects::State::ended_before(const std::string& id, const j
   if (const auto verdict = controller.explain(id)) state = read_verdict(*verdict).state;
   if (state.id == id) return gone;
   const auto phase = rollout::find_phase(text_at(status, {"phase"}));
+  const bool told = phase && rollout::is_over(*phase);
   state = {.id = id, .canary = outcome.canary};
-  state.phase = phase && rollout::is_over(*phase) ? *phase : rollout::Phase::kRolledBack;
-  state.cause = phase && rollout::is_over(*phase) ? text_at(status, {"cause"}) : "superseded";
-  state.reason = phase && rollout::is_over(*phase) ? text_at(status, {"reason"}) : "another rollout took its place";
+  state.phase = told ? *phase : rollout::Phase::kRolledBack;
+  state.cause = told ? text_at(status, {"cause"}) : "superseded";
+  state.reason = told ? text_at(status, {"reason"}) : "another rollout took its place";
   return gone;
 }
 
@@ -251,10 +245,6 @@ ObjectOutcome RolloutObjects::State::outcome_of(const json::object& object, cons
   decisions[name] = {version, outcome, Clock::now() + kDecideAgain};
   if (outcome.status && is_running(*outcome.status)) decisions.erase(name);
   return outcome;
-}
-
-void RolloutObjects::State::reconcile(const json::object& object, const std::vector<ServiceStatus>& now) {
-  write(object, outcome_of(object, now));
 }
 
 void RolloutObjects::State::write(const json::object& object, const ObjectOutcome& outcome) {

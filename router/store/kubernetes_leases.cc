@@ -1,5 +1,6 @@
 #include "router/store/kubernetes_leases.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,12 +61,8 @@ nanoseconds KubernetesLeases::age(const std::string& name) const {
 bool KubernetesLeases::alive(const std::string& name) const { return exists(name) && age(name) < kLeaseTime; }
 
 std::string micro_time(std::chrono::system_clock::time_point time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count() % 1'000'000;
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
-                     parts.tm_min, parts.tm_sec, micros);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(time)), micros);
 }
 
 json::object make_lease(std::string_view name, std::string_view group, std::string_view holder) {

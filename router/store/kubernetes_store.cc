@@ -18,7 +18,6 @@ namespace {
 
 namespace json = boost::json;
 using kubernetes::ApiClient;
-using kubernetes::escaped;
 using kubernetes::text_at;
 using Clock = KubernetesLeases::Clock;
 
@@ -26,12 +25,6 @@ constexpr std::string_view kLive = "serin.dev/type in (state,trip,member)";
 constexpr std::chrono::seconds kForgetMember{60}, kLeadFor = kLeaseTime - std::chrono::seconds(1);
 constexpr size_t kRunDigits = 16;
 constexpr int kAttempts = 3;
-
-const json::array& items_of(const json::object& list) {
-  static const json::array none;
-  const json::value* items = list.if_contains("items");
-  return items != nullptr && items->is_array() ? items->as_array() : none;
-}
 
 Result<json::value> data_of(const json::object& record) {
   boost::system::error_code failure;
@@ -64,7 +57,7 @@ class KubernetesStore final : public SharedStore {
 
  private:
   std::string selector(std::string_view types) const {
-    return "?labelSelector=" + escaped(fmt::format("serin.dev/routers={}{}{}", group_, types.empty() ? "" : ",", types));
+    return "?labelSelector=" + kubernetes::escaped(fmt::format("serin.dev/routers={}{}{}", group_, types.empty() ? "" : ",", types));
   }
   std::string record_path(const std::string& name) const { return records_ + "/" + name; }
   /// Of an object of this group.
@@ -164,18 +157,18 @@ Result<Snapshot> KubernetesStore::look(bool agreed) {
   // Without a resourceVersion the answer is the latest state that a majority of the server's etcd has; with 0 it may be old.
   const std::string old = agreed ? "" : "&resourceVersion=0";
   // The leases first: what a leader wrote before its lease ended is then in the records.
-  SERIN_TRY(const json::object leases, api_.get(leases_path_ + selector("") + old));
-  SERIN_TRY(const json::object records, api_.get(records_ + selector(kLive) + old));
+  SERIN_TRY(const json::object leases, api_.list(leases_path_ + selector("") + old));
+  SERIN_TRY(const json::object records, api_.list(records_ + selector(kLive) + old));
   {
     const MutexLock lock(mutex_);
     recorded_.clear();
-    leases_.see(items_of(leases), Clock::now());
+    leases_.see(leases.at("items").as_array(), Clock::now());
     leader_.clear();
-    for (const json::value& lease : items_of(leases))
+    for (const json::value& lease : leases.at("items").as_array())
       if (lease.is_object() && text_at(lease.as_object(), {"metadata", "name"}) == group_) leader_ = lease.as_object();
   }
   Snapshot snapshot;
-  for (const json::value& item : items_of(records))
+  for (const json::value& item : records.at("items").as_array())
     if (item.is_object()) SERIN_CHECK(read_record(item.as_object(), snapshot));
   read_members(snapshot);
   if (agreed) notice_loss();
