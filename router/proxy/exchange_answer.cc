@@ -64,14 +64,23 @@ bool Exchange::try_again(Attempt& attempt) {
     this->attempt(placed_.split.stable, Purpose::kShield);
     return true;
   }
-  // One endpoint of several went away before the health check saw it. Once only: a request that kills whoever takes it must not go round.
-  const bool gone = attempt.failure() && is_silence(attempt.failure()->code);
-  if (!gone || service_->versions[attempt.version()]->list()->size() < 2 || !second_try_allowed(kFailoverShare)) return false;
+  // One endpoint of several went away, or began anew and still loads its models, before the health check saw it. Once only: a request that
+  // kills each server that takes it must not go round.
   const size_t version = attempt.version();
   const auto avoid = attempt.endpoint();
+  const bool gone = attempt.failure() && is_silence(attempt.failure()->code) && service_->versions[version]->list()->size() > 1;
+  const bool unavailable =
+      !attempt.failure() && says_unavailable(attempt) && service_->versions[version]->healthy() > (avoid->healthy ? 1 : 0);
+  if ((!gone && !unavailable) || !second_try_allowed(kFailoverShare)) return false;
   drop(attempt);
   this->attempt(version, Purpose::kFailover, avoid.get());
   return true;
+}
+
+/// It has not worked on the request, says this status.
+bool Exchange::says_unavailable(const Attempt& attempt) const {
+  constexpr int kServiceUnavailable = 503;
+  return target_.grpc && attempt.ended() ? attempt.grpc_status() == net::GrpcStatus::kUnavailable : attempt.status() == kServiceUnavailable;
 }
 
 bool Exchange::second_try_allowed(double share) {

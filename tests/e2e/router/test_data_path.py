@@ -247,6 +247,24 @@ def test_f10_failures_of_stable_are_tried_again_within_the_budget_only(route, ba
     assert router.metric("serin_route_retries_denied_total") > 0
 
 
+def test_an_endpoint_that_says_503_is_replaced_by_another_one_that_is_healthy(route, backend):
+    """As a container that began again under a pod that is still ready, and loads its models."""
+    loading, other = backend("1", status=503), backend("1")
+    router = route(service(loading, other))
+    wait_until(lambda: router.healthy("1") == 2, 10, "health checked")
+    assert [status for status, _, _ in ask(router.url, 50)] == [200] * 50 and 0 < loading.inferences <= 50
+    assert router.metric("serin_route_retries_total") == loading.inferences
+    other.faults = Faults(status=503)
+    seen = loading.inferences + other.inferences
+    assert [status for status, _, _ in ask(router.url, 5)] == [503] * 5 and loading.inferences + other.inferences == seen + 10, "one other, and once"
+    other.down()
+    wait_until(lambda: router.healthy("1") == 1, 10, "noticed")
+    seen = loading.inferences
+    answers = ask(router.url, 5)
+    assert [status for status, _, _ in answers] == [503] * 5 and loading.inferences == seen + 5, "no other"
+    assert b"no endpoint" not in answers[0][2], "its own words"
+
+
 class Cut(Digest):
     """Ends every answer in the middle, some time after its first half."""
 

@@ -137,3 +137,12 @@ def test_tritons_client_streams_and_compresses(calls, triton):
 def test_tritons_client_is_told_what_is_wrong(triton):
     with pytest.raises(tritonclient.grpc.InferenceServerException, match="no such service"):
         triton.infer("nope", [tensor()])
+
+
+def test_a_grpc_endpoint_that_says_unavailable_is_replaced_too(route, grpc_backend, channel):
+    loading, other = grpc_backend("1", error_rate=1, code=grpc.StatusCode.UNAVAILABLE), grpc_backend("1")
+    router = route(service(loading, other))
+    wait_until(lambda: router.healthy("1") == 2, 10, "health checked")
+    with Calls(channel(router)) as calls:
+        wait_until(lambda: loading.inferences > 5 and other.inferences > 20, 30, "both asked")
+    assert calls.failures == []
