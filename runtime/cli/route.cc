@@ -1,6 +1,7 @@
 // route.cc: `serin route`: one Generation after the other, until the end.
 //
 // SIGHUP      router.yaml is read again. A bad one is refused whole; a good one is a new generation on the same sockets, and the old one drains.
+//             The same happens when a link in its path leads to another file, because nobody sends signals when a mounted ConfigMap changes.
 // --take-over the same across processes (handover.h): the old one hands its sockets and the store over, drains and ends.
 // SIGTERM     readiness turns 503 at once, on both ports; requests go on being routed for the drain time (or until a second signal), what is then
 //             under way is answered, exit 0. Rollouts go on where they are at the next start.
@@ -14,6 +15,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
 #include "router/app/generation.h"
@@ -41,7 +43,7 @@ struct RouteOptions {
 };
 
 constexpr std::chrono::seconds kLongestDrain{30}, kPeerTime{60};
-constexpr int kRetryMs = 1000;
+constexpr int kLookMs = 1000;  // for another file behind router.yaml, or for the store
 
 int usage(const Error& error) {
   std::fprintf(stderr, "serin route: %s\n", error.message.c_str());
@@ -50,6 +52,12 @@ int usage(const Error& error) {
 
 Error needs_restart(std::string_view key) {
   return {Code::kFailedPrecondition, fmt::format("'{}' cannot change while the router runs: restart it", key)};
+}
+
+/// The file that a path leads to. Empty: none at present.
+std::string file_behind(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::canonical(path, none).string();
 }
 
 /// What runs must still be there: a reload never ends a rollout by the way.
@@ -80,7 +88,7 @@ Status check_rollouts(const std::vector<router::ServiceStatus>& running, const r
 
 class Route {
  public:
-  explicit Route(const RouteOptions& options) : options_(options) {}
+  Route(const RouteOptions& options, std::string file) : options_(options), file_(std::move(file)) {}
   ~Route() {
     if (draining_.joinable()) draining_.join();
   }
@@ -90,6 +98,7 @@ class Route {
   Result<ListeningSockets> take_over(const std::string& store);
   void serve_until_ended();
   void reload();
+  bool leads_elsewhere();
   void refuse(const Error& error);
   bool hand_over(HandoverPeer& successor);
   void recover();
@@ -98,6 +107,7 @@ class Route {
   void end();
 
   const RouteOptions& options_;
+  std::string file_;  // behind options_.config, as it was read
   std::unique_ptr<router::RouterLoops> loops_;
   std::unique_ptr<Generation> running_;
   std::thread draining_;  // the generation before
@@ -147,7 +157,7 @@ void Route::serve_until_ended() {
   for (;;) {
     pollfd waits[2] = {{.fd = signalled.get(), .events = POLLIN, .revents = 0},
                        {.fd = point_ ? point_->descriptor() : -1, .events = POLLIN, .revents = 0}};
-    (void)::poll(waits, 2, without_store_ ? kRetryMs : -1);
+    (void)::poll(waits, 2, kLookMs);
     if (without_store_) recover();
     if (waits[0].revents) {
       signalfd_siginfo received{};
@@ -157,11 +167,20 @@ void Route::serve_until_ended() {
     } else if (waits[1].revents) {
       const auto successor = point_->accept();
       if (successor && !without_store_ && hand_over(*successor)) return;
+    } else if (leads_elsewhere()) {
+      reload();
     }
   }
 }
 
+/// A link changes in one step, so what it leads to is whole. A file that is written in place may not be, and waits for SIGHUP.
+bool Route::leads_elsewhere() {
+  const std::string file = file_behind(options_.config);
+  return !file.empty() && file != file_;
+}
+
 void Route::reload() {
+  file_ = file_behind(options_.config);
   auto next = router::load_config(options_.config);
   if (!next) return refuse(next.error());
   if (next->store != running_->config().store) return refuse(needs_restart("store"));
@@ -242,6 +261,7 @@ void Route::end() {
 
 int run_route(const RouteOptions& options) {
   if (auto status = configure_log(options.log_format, options.log_level); !status) return usage(status.error());
+  std::string file = file_behind(options.config);
   const auto config = router::load_config(options.config);
   if (!config) return usage(config.error());
   metrics::Registry unused;
@@ -253,7 +273,7 @@ int run_route(const RouteOptions& options) {
   block_end_signals();
   block_signal(SIGHUP);
   raise_descriptor_limit();
-  return Route(options).run(*config);
+  return Route(options, std::move(file)).run(*config);
 }
 
 }  // namespace
