@@ -74,7 +74,9 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
   outcomes_ = std::make_unique<Outcomes>(config_.services, controller.store(), registry_);
   if (has_slices(config_)) {
     SERIN_TRY(kubernetes::Cluster cluster, cluster_of(config_.kubernetes));
-    slices_ = std::make_unique<kubernetes::SliceWatch>(std::move(cluster), zone_of(config_.kubernetes), kMostEndpoints);
+    slices_ = std::make_unique<kubernetes::SliceWatch>(
+        std::move(cluster), kubernetes::SliceWatch::Options{.zone = zone_of(config_.kubernetes), .taints = config_.kubernetes.node_taints},
+        kMostEndpoints);
   }
   proxy_ = std::make_unique<Proxy>(config_, controller, loops_.data, loops_.recorders, registry_, slices_.get());
   if (slices_) slices_->begin();

@@ -191,6 +191,7 @@ struct KubernetesConfig {
   std::optional<net::Origin> server;
   std::string name_space;              ///< empty: the pod's
   std::string zone;                    ///< of this router; empty: the variable NODE_ZONE
+  kubernetes::Names node_taints;       ///< keys of taints of nodes that are about to end; empty: nodes are not looked at
   std::string group = "serin-router";  ///< of routers that share rollouts
   std::string token_file;
   std::shared_ptr<net::TlsContext> tls;

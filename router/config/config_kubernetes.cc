@@ -63,6 +63,17 @@ Result<kubernetes::Labels> read_labels(const Node& node) {
   return labels;
 }
 
+Result<kubernetes::Names> read_taints(const Node& node) {
+  if (!node.is_list()) return node.error("must be a list of keys of taints, such as [karpenter.sh/disrupted]");
+  kubernetes::Names keys;
+  for (const Node& entry : node.items()) {
+    SERIN_TRY(std::string key, entry.text());
+    if (!is_key(key)) return entry.error(fmt::format("'{}' is no key of a taint", key));
+    keys.insert(std::move(key));
+  }
+  return keys;
+}
+
 }  // namespace
 
 Result<std::string> read_label(const Node& owner, std::string_view key, std::string fallback) {
@@ -73,12 +84,15 @@ Result<std::string> read_label(const Node& owner, std::string_view key, std::str
 }
 
 Result<KubernetesConfig> read_kubernetes(const Node& node) {
-  SERIN_CHECK(node.allow_only({"server", "namespace", "zone", "token_file", "timeout", "tls"}));
+  SERIN_CHECK(node.allow_only({"server", "namespace", "zone", "node_taints", "token_file", "timeout", "tls"}));
   KubernetesConfig kubernetes;
   SERIN_TRY(kubernetes.name_space, read_label(node, "namespace", ""));
   SERIN_TRY(kubernetes.zone, node.text("zone", ""));
   if (const auto zone = node.find("zone"); zone && (kubernetes.zone.empty() || !is_value(kubernetes.zone)))
     return zone->error("must be the zone of a node, as its label topology.kubernetes.io/zone says");
+  if (const auto taints = node.find("node_taints")) {
+    SERIN_TRY(kubernetes.node_taints, read_taints(*taints));
+  }
   SERIN_TRY(kubernetes.timeout, read_milliseconds(node, "timeout", kubernetes.timeout, milliseconds(10)));
   if (kubernetes.timeout > kLongestRequest)
     return node.find("timeout")->error("must be from 10ms to 3s, because a router that leads renews its lease within 5s");

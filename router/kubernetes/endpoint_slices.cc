@@ -33,6 +33,7 @@ std::optional<EndpointSlice::Endpoint> read_endpoint(const json::value& item) {
   if (addresses.empty() || !addresses.front().is_string() || addresses.front().as_string().empty()) return std::nullopt;
   EndpointSlice::Endpoint endpoint{.address = std::string(std::string_view(addresses.front().as_string())),
                                    .pod = text_at(object, {"targetRef", "uid"}),
+                                   .node = text_at(object, {"nodeName"}),
                                    .ready = condition(object, "ready", true),
                                    .draining = condition(object, "serving", true) && condition(object, "terminating", false)};
   for (const json::value& zone : array_at(object, {"hints", "forZones"}))
@@ -51,13 +52,14 @@ uint16_t port_of(const EndpointSlice& slice, const std::string& port) {
 struct Candidate {
   SliceAddress address;
   bool ipv6;
+  bool ready, draining;  // as of the endpoint, but for one whose node is about to end
   const EndpointSlice::Endpoint* endpoint;
 };
 
 /// Of all slices, in an order that does not depend on theirs. What is there twice is there once: ready before not ready, IPv4 before IPv6.
 std::vector<Candidate> unique_candidates(std::vector<Candidate> all) {
   std::ranges::sort(all, [](const Candidate& a, const Candidate& b) {
-    if (a.endpoint->ready != b.endpoint->ready) return a.endpoint->ready;
+    if (a.ready != b.ready) return a.ready;
     if (a.ipv6 != b.ipv6) return b.ipv6;
     return a.address < b.address;
   });
@@ -70,7 +72,7 @@ std::vector<Candidate> unique_candidates(std::vector<Candidate> all) {
   return all;
 }
 
-bool is_for(const Candidate& candidate, std::string_view zone) {
+bool is_for(const Candidate& candidate, const std::string& zone) {
   return std::ranges::find(candidate.endpoint->zones, zone) != candidate.endpoint->zones.end();
 }
 
@@ -117,7 +119,8 @@ std::optional<EndpointSlice> read_slice(const json::object& object) {
   return slice;
 }
 
-SliceAddresses choose_addresses(const Slices& slices, const SliceSelection& selection, std::string_view zone, size_t most) {
+SliceAddresses choose_addresses(const Slices& slices, const SliceSelection& selection, const SlicePreferences& preferences, size_t most) {
+  const std::string& zone = preferences.zone;
   SliceAddresses chosen;
   std::vector<Candidate> all;
   std::set<std::string> names;  // of ports
@@ -131,17 +134,23 @@ SliceAddresses choose_addresses(const Slices& slices, const SliceSelection& sele
     without_port |= port == 0 && !slice.endpoints.empty();
     without_grpc |= grpc_port == 0 && !selection.grpc_port.empty() && !slice.endpoints.empty();
     if (port == 0) continue;
-    for (const EndpointSlice::Endpoint& endpoint : slice.endpoints)
-      all.push_back({.address = {endpoint.address, port, grpc_port}, .ipv6 = slice.ipv6, .endpoint = &endpoint});
+    for (const EndpointSlice::Endpoint& endpoint : slice.endpoints) {
+      const bool leaving = endpoint.ready && preferences.leaving.contains(endpoint.node);
+      all.push_back({.address = {endpoint.address, port, grpc_port},
+                     .ipv6 = slice.ipv6,
+                     .ready = endpoint.ready && !leaving,
+                     .draining = endpoint.draining || leaving,
+                     .endpoint = &endpoint});
+    }
   }
   const std::vector<Candidate> candidates = unique_candidates(std::move(all));
-  const auto ready = [](const Candidate& each) { return each.endpoint->ready; };
+  const auto ready = [](const Candidate& each) { return each.ready; };
   const bool hinted = !zone.empty() &&
                       std::ranges::all_of(candidates, [&](const Candidate& each) { return !ready(each) || !each.endpoint->zones.empty(); });
   const bool near = hinted && std::ranges::any_of(candidates, [&](const Candidate& each) { return ready(each) && is_for(each, zone); });
   const bool draining = std::ranges::none_of(candidates, ready);
   for (const Candidate& each : candidates)
-    if (draining ? each.endpoint->draining : ready(each) && (!near || is_for(each, zone))) chosen.addresses.push_back(each.address);
+    if (draining ? each.draining : ready(each) && (!near || is_for(each, zone))) chosen.addresses.push_back(each.address);
   std::ranges::sort(chosen.addresses);
   const size_t count = chosen.addresses.size();
   if (!any) {
@@ -155,6 +164,12 @@ SliceAddresses choose_addresses(const Slices& slices, const SliceSelection& sele
   }
   if (count > most) chosen.addresses.resize(most);
   return chosen;
+}
+
+bool has_taint(const json::object& node, const Names& keys) {
+  return std::ranges::any_of(array_at(node, {"spec", "taints"}), [&](const json::value& taint) {
+    return taint.is_object() && keys.contains(text_at(taint.as_object(), {"key"}));
+  });
 }
 
 }  // namespace serin::kubernetes

@@ -5,6 +5,7 @@
 //   - An address gets requests while its condition `ready` is true or absent.
 //   - One that is `serving` and `terminating` gets none, unless no address is ready.
 //   - Where every ready address has a hint of zones, those for the router's own zone are preferred, if there is any.
+// One rule is added: an address on a node that is about to end counts as terminating, before its pod gets SIGTERM.
 #pragma once
 
 #include <boost/json.hpp>
@@ -12,18 +13,21 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace serin::kubernetes {
 
 using Labels = std::map<std::string, std::string, std::less<>>;
+using Names = std::set<std::string, std::less<>>;
 inline constexpr char kServiceLabel[] = "kubernetes.io/service-name";
 
 struct EndpointSlice {
   struct Endpoint {
     std::string address;
-    std::string pod;  ///< its uid; empty: what is behind it is no pod
+    std::string pod;   ///< its uid; empty: what is behind it is no pod
+    std::string node;  ///< its name; empty: unknown
     bool ready = true;
     bool draining = false;           ///< serving, and terminating
     std::vector<std::string> zones;  ///< that it is meant for; empty: no hint
@@ -64,7 +68,14 @@ struct SliceAddresses {
 
 using Slices = std::map<std::string, EndpointSlice, std::less<>>;  // by name
 
-/// `zone`: the router's own; empty: hints are ignored.
-SliceAddresses choose_addresses(const Slices& slices, const SliceSelection& selection, std::string_view zone, size_t most);
+struct SlicePreferences {
+  std::string zone;  ///< the router's own; empty: hints are ignored
+  Names leaving;     ///< nodes that are about to end
+};
+
+SliceAddresses choose_addresses(const Slices& slices, const SliceSelection& selection, const SlicePreferences& preferences, size_t most);
+
+/// Whether a Node has a taint with one of these keys.
+bool has_taint(const boost::json::object& node, const Names& keys);
 
 }  // namespace serin::kubernetes

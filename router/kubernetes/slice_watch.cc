@@ -9,12 +9,20 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/mutex.h"
 #include "router/kubernetes/collection.h"
+#include "runtime/base/log.h"
 
 namespace serin::kubernetes {
 namespace {
 
 namespace json = boost::json;
+
+/// What the addresses of a version depend on besides its slices.
+struct Choice {
+  SlicePreferences preferences;
+  size_t most;
+};
 
 constexpr size_t kMostServices = 64;  // in a selector; where there are more, all slices of the namespace are followed
 
@@ -38,81 +46,141 @@ std::string query_of(const std::vector<Follower>& followers) {
   return "?labelSelector=" + escaped(fmt::format("{} in ({})", kServiceLabel, names));
 }
 
-/// What is known of one namespace. After begin() it belongs to the thread of its collection.
-class Namespace {
- public:
-  void add(Follower follower) { followers_.push_back(std::move(follower)); }
-  void begin(const Cluster& cluster, const std::string& name, std::string zone, size_t most) {
-    zone_ = std::move(zone);
-    most_ = most;
-    collection_.emplace(cluster, fmt::format("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices{}", name, query_of(followers_)),
-                        Collection::Reader{.listed = [this](const std::vector<json::object>& all) { list(all); },
-                                           .changed = [this](const json::object& object, bool removed) { change(object, removed); },
-                                           .failed =
-                                               [this](const Error& trouble) {
-                                                 for (const Follower& follower : followers_) follower.tell(trouble);
-                                               }});
-  }
+/// What is known of one namespace. Used under the lock of State.
+struct Namespace {
+  std::vector<Follower> followers;
+  Slices slices;
 
- private:
-  void list(const std::vector<json::object>& all) {
-    slices_.clear();
+  void list(const std::vector<json::object>& all, const Choice& choice) {
+    slices.clear();
     for (const json::object& object : all) {
       if (auto slice = read_slice(object)) {
         std::string name = slice->name;
-        slices_.insert_or_assign(std::move(name), *std::move(slice));
+        slices.insert_or_assign(std::move(name), *std::move(slice));
       }
     }
-    for (Follower& follower : followers_) choose(follower);
+    for (Follower& follower : followers) choose(follower, choice);
   }
 
   /// Only the versions that the slice belongs to, or did, are chosen for anew.
-  void change(const json::object& object, bool removed) {
+  void change(const json::object& object, bool removed, const Choice& choice) {
     auto slice = read_slice(object);
     if (!slice) return;
-    const auto before = slices_.find(slice->name);
+    const auto before = slices.find(slice->name);
     std::vector<Follower*> concerned;
-    for (Follower& follower : followers_) {
+    for (Follower& follower : followers) {
       const Labels& wanted = follower.selection.labels;
-      if (slice->has(wanted) || (before != slices_.end() && before->second.has(wanted))) concerned.push_back(&follower);
+      if (slice->has(wanted) || (before != slices.end() && before->second.has(wanted))) concerned.push_back(&follower);
     }
     if (!removed) {
       std::string name = slice->name;
-      slices_.insert_or_assign(std::move(name), *std::move(slice));
-    } else if (before != slices_.end()) {
-      slices_.erase(before);
+      slices.insert_or_assign(std::move(name), *std::move(slice));
+    } else if (before != slices.end()) {
+      slices.erase(before);
     }
-    for (Follower* follower : concerned) choose(*follower);
+    for (Follower* follower : concerned) choose(*follower, choice);
   }
 
-  void choose(Follower& follower) {
-    SliceAddresses found = choose_addresses(slices_, follower.selection, zone_, most_);
+  /// After other preferences. Before the first list there is nothing to choose from, and nothing to tell.
+  void choose_again(const Choice& choice) {
+    for (Follower& follower : followers)
+      if (follower.told) choose(follower, choice);
+  }
+
+  void choose(Follower& follower, const Choice& choice) const {
+    SliceAddresses found = choose_addresses(slices, follower.selection, choice.preferences, choice.most);
     if (follower.told == found) return;
     follower.told = found;
     follower.tell(std::move(found));
   }
-
-  std::vector<Follower> followers_;
-  Slices slices_;
-  std::string zone_;
-  size_t most_ = 0;
-  std::optional<Collection> collection_;  // last: its thread uses the others
 };
 
 }  // namespace
 
 struct SliceWatch::State {
-  const Cluster cluster;
-  const std::string zone;
-  const size_t most;
-  std::map<std::string, Namespace> namespaces = {};
+  State(Cluster of, Options options, size_t most)
+      : cluster(std::move(of)), taints(std::move(options.taints)), choice{{.zone = std::move(options.zone), .leaving = {}}, most} {}
 
   const std::string& name_space_of(const SliceSelection& selection) const {
     return selection.name_space.empty() ? cluster.name_space : selection.name_space;
   }
+  void follow_slices(const std::string& name);
+  void follow_nodes();
+  void list_nodes(const std::vector<json::object>& all);
+  void change_node(const json::object& node, bool removed);
+  void set_leaving(Names leaving) SERIN_REQUIRES(mutex);
+
+  const Cluster cluster;
+  const Names taints;
+  Mutex mutex;
+  Choice choice SERIN_GUARDED_BY(mutex);
+  std::map<std::string, Namespace> namespaces SERIN_GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<Collection>> collections;  // last: their threads use the others
 };
 
-SliceWatch::SliceWatch(Cluster cluster, std::string zone, size_t most) : state_(new State{std::move(cluster), std::move(zone), most}) {}
+void SliceWatch::State::follow_slices(const std::string& name) {
+  const MutexLock lock(mutex);
+  const std::string path =
+      fmt::format("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices{}", name, query_of(namespaces.at(name).followers));
+  collections.push_back(std::make_unique<Collection>(cluster, path,
+                                                     Collection::Reader{.listed =
+                                                                            [this, name](const std::vector<json::object>& all) {
+                                                                              const MutexLock held(mutex);
+                                                                              namespaces.at(name).list(all, choice);
+                                                                            },
+                                                                        .changed =
+                                                                            [this, name](const json::object& object, bool removed) {
+                                                                              const MutexLock held(mutex);
+                                                                              namespaces.at(name).change(object, removed, choice);
+                                                                            },
+                                                                        .failed =
+                                                                            [this, name](const Error& trouble) {
+                                                                              const MutexLock held(mutex);
+                                                                              for (const Follower& follower : namespaces.at(name).followers)
+                                                                                follower.tell(trouble);
+                                                                            }}));
+}
+
+void SliceWatch::State::follow_nodes() {
+  collections.push_back(std::make_unique<Collection>(
+      cluster, "/api/v1/nodes",
+      Collection::Reader{.listed = [this](const std::vector<json::object>& all) { list_nodes(all); },
+                         .changed = [this](const json::object& node, bool removed) { change_node(node, removed); },
+                         .failed = [](const Error&) {}}));  // it was logged, and the nodes that are known stay
+}
+
+void SliceWatch::State::list_nodes(const std::vector<json::object>& all) {
+  Names leaving;
+  for (const json::object& node : all)
+    if (has_taint(node, taints)) leaving.insert(text_at(node, {"metadata", "name"}));
+  const MutexLock lock(mutex);
+  set_leaving(std::move(leaving));
+}
+
+void SliceWatch::State::change_node(const json::object& node, bool removed) {
+  const std::string name = text_at(node, {"metadata", "name"});
+  const bool leaves = !removed && has_taint(node, taints);
+  const MutexLock lock(mutex);
+  Names leaving = choice.preferences.leaving;
+  if (leaves)
+    leaving.insert(name);
+  else
+    leaving.erase(name);
+  set_leaving(std::move(leaving));
+}
+
+void SliceWatch::State::set_leaving(Names leaving) {
+  const Names before = std::exchange(choice.preferences.leaving, std::move(leaving));
+  if (before == choice.preferences.leaving) return;
+  for (const std::string& name : choice.preferences.leaving)
+    if (!before.contains(name)) log::info("node '{}' has a taint of `node_taints`: its endpoints are drained", name);
+  for (const std::string& name : before)
+    if (!choice.preferences.leaving.contains(name)) log::info("node '{}' has no taint of `node_taints` any more, or is gone", name);
+  for (auto& [name, each] : namespaces) each.choose_again(choice);
+}
+
+SliceWatch::SliceWatch(Cluster cluster, Options options, size_t most)
+    : state_(std::make_unique<State>(std::move(cluster), std::move(options), most)) {}
 SliceWatch::~SliceWatch() = default;
 
 std::string SliceWatch::server_name(const SliceSelection& selection) const {
@@ -121,12 +189,19 @@ std::string SliceWatch::server_name(const SliceSelection& selection) const {
 }
 
 void SliceWatch::follow(SliceSelection selection, Tell tell) {
+  const MutexLock lock(state_->mutex);
   const std::string name = state_->name_space_of(selection);
-  state_->namespaces[name].add({.selection = std::move(selection), .tell = std::move(tell), .told = std::nullopt});
+  state_->namespaces[name].followers.push_back({.selection = std::move(selection), .tell = std::move(tell), .told = std::nullopt});
 }
 
 void SliceWatch::begin() {
-  for (auto& [name, each] : state_->namespaces) each.begin(state_->cluster, name, state_->zone, state_->most);
+  std::vector<std::string> names;
+  {
+    const MutexLock lock(state_->mutex);
+    for (const auto& [name, each] : state_->namespaces) names.push_back(name);
+  }
+  for (const std::string& name : names) state_->follow_slices(name);
+  if (!state_->taints.empty()) state_->follow_nodes();
 }
 
 }  // namespace serin::kubernetes

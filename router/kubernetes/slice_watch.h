@@ -1,10 +1,10 @@
 // slice_watch.h: Tells the addresses of versions from EndpointSlices, as they change.
 //
-//   SliceWatch watch(cluster, "zone-a", 256);
+//   SliceWatch watch(cluster, {.zone = "zone-a", .taints = {}}, 256);
 //   watch.follow({.labels = {{kServiceLabel, "serin-v1"}}, .port = "http"}, [](const Result<SliceAddresses>& found) { ... });
 //   watch.begin();
 //
-// One connection follows all slices of a namespace, however many versions choose from them.
+// One connection follows all slices of a namespace, however many versions choose from them. Another one follows the nodes, where taints matter.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,13 @@ class SliceWatch {
   /// Called on a thread of the watch, until the watch is destroyed.
   using Tell = std::function<void(const Result<SliceAddresses>& found)>;
 
-  /// `zone`: the router's own; empty: hints are ignored. `most`: addresses of one version.
-  SliceWatch(Cluster cluster, std::string zone, size_t most);
+  struct Options {
+    std::string zone;  ///< the router's own; empty: hints are ignored
+    Names taints;      ///< keys that say of a node that it is about to end; empty: nodes are not looked at
+  };
+
+  /// `most`: addresses of one version.
+  SliceWatch(Cluster cluster, Options options, size_t most);
   ~SliceWatch();
 
   /// Before begin().

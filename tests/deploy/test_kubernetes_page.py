@@ -51,8 +51,11 @@ def test_parts_of_the_router_fit_each_other_and_the_servers(name):
     bound = made["RoleBinding", account]
     assert (bound["roleRef"]["name"], bound["subjects"][0]["name"]) == (account, account) and made["Role", account]["rules"] == role["rules"]
     config = yaml.safe_load(made["ConfigMap", "serin-router"]["data"]["router.yaml"])
-    hosts = {re.match(r"http://([\w-]+):8000/", version["endpoints"]["dns"]).group(1) for service in config["services"] for version in service["versions"]}
-    assert hosts == {"serin-pods", "serin-canary-pods"} and all(("Service", host) in made | objects("base/service.yaml") for host in hosts)
+    endpoints = [version["endpoints"] for service in config["services"] for version in service["versions"]]
+    assert [each["kubernetes"]["service"] for each in endpoints] == ["serin-pods", "serin-canary-pods"]
+    for each in endpoints:
+        there = (made | objects("base/service.yaml"))["Service", each["kubernetes"]["service"]]["spec"]["ports"]
+        assert {each["kubernetes"]["port"], each["grpc_port"]} <= {port["name"] for port in there}
 
 
 @pytest.mark.parametrize("name", ["canary", "istio"])

@@ -221,6 +221,16 @@ class Cluster:
         ])
         return self.kubectl("-n", namespace, "create", "token", name, f"--duration={seconds}s").strip()
 
+    def may_read_nodes(self, namespace, name):
+        """As deploy/helm/serin/templates/router_account.yaml grants it."""
+        rbac, role = "rbac.authorization.k8s.io", f"{namespace}-{name}-nodes"
+        self.apply([
+            {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": role},
+             "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]},
+            {"apiVersion": f"{rbac}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": role},
+             "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role}, "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]},
+        ])
+
     def install_crds(self, *names):
         """The kinds of neighbours, as they publish them: the folders of crds/ next to the programs."""
         missing = [name for name in names if not (BUILT / "crds" / name).is_dir()]

@@ -43,11 +43,14 @@ class RealPods:
         assert self.cluster.api(f"{self.collection}/serin-v1-{server.port}", method="DELETE").status == 200
 
 
-def discover(route, pods, folder, **more):
-    """A router that has the endpoints of its only version from these slices. Its account may do what deploy/kubernetes/crds/router-role.yaml says."""
+def discover(route, pods, folder, taints=(), **more):
+    """A router that has the endpoints of its only version from these slices. Its account may do what deploy/kubernetes/crds/router-role.yaml says.
+    `taints`: of nodes, which it may read then, too."""
     rules = yaml.safe_load((ROOT / "deploy/kubernetes/crds/router-role.yaml").read_text())["rules"]
     token = folder / "token"
     token.write_text(pods.cluster.service_account(pods.namespace, "serin-router", rules))
+    if taints:
+        pods.cluster.may_read_nodes(pods.namespace, "serin-router")
     version = {"name": "1", "endpoints": {"kubernetes": {"service": "serin-v1", "port": "http", **more}}, "health": QUICK_HEALTH}
     return route({"name": "digits", "initial_stable": "1", "versions": [version]},
-                 kubernetes={"server": pods.cluster.url, "namespace": pods.namespace, "token_file": str(token), "tls": {"ca": str(pods.cluster.ca)}})
+                 kubernetes={**({"node_taints": list(taints)} if taints else {}), "server": pods.cluster.url, "namespace": pods.namespace, "token_file": str(token), "tls": {"ca": str(pods.cluster.ca)}})

@@ -74,6 +74,25 @@ def test_the_api_server_is_killed_and_started_again(cluster, discovering, pod, p
     assert traffic.failures == []
 
 
+def test_pods_of_a_node_that_is_about_to_end_are_drained(cluster, route, pods, pod, tmp_path):
+    leaving, staying, node = pod(), pod(), f"{pods.namespace}-spot"
+    cluster.apply([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}}])
+    try:
+        pods.set(leaving, node=node)
+        pods.set(staying)
+        router = discover(route, pods, tmp_path, taints=["karpenter.sh/disrupted"], path=f"/v2/models/{leaving.service}/versions/1")
+        wait_until(lambda: counts(router, "1") == (2, 2), 20, "found")
+        with Traffic(router.url) as traffic:
+            serves(leaving)
+            cluster.kubectl("taint", "node", node, "karpenter.sh/disrupted=:NoSchedule")
+            wait_until(lambda: counts(router, "1") == (1, 1) and left_alone(traffic, {leaving}), 30, "drained")
+            cluster.kubectl("taint", "node", node, "karpenter.sh/disrupted-")
+            serves(leaving)
+        assert traffic.failures == []
+    finally:
+        cluster.kubectl("delete", "node", node)
+
+
 @pytest.mark.skipif(not os.environ.get("SERIN_LONG"), reason="takes longer than a watch: SERIN_LONG=1")
 def test_an_idle_watch_goes_on_from_its_bookmark(discovering, pod, pods):
     """The server's bookmark before the end of a watch is where the next one begins, so nothing is listed again."""

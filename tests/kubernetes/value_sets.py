@@ -33,7 +33,7 @@ GOOD = {
                    "router": {"enabled": True, "services": SERVICES, "service": {"type": "NodePort", "httpNodePort": 30880}}, "ingress": {"enabled": True}},
     "monitoring": {
         "runtime": {"models": CLAIM}, "router": {"enabled": True, "services": SERVICES},
-        "monitoring": {"serviceMonitor": True, "rules": True, "dashboard": True, "labels": {"release": "prometheus"}}},
+        "monitoring": {"serviceMonitor": True, "rules": True, "runbooks": "https://git.example.com/RUNBOOK.md#", "dashboard": True, "labels": {"release": "prometheus"}}},
     "pod-monitor": {"runtime": {"models": CLAIM}, "monitoring": {"serviceMonitor": True, "podMonitor": True, "interval": "5s"}},
     "keda": {"runtime": {"models": CLAIM, "autoscaling": {"kind": "keda", "min": 0, "keda": {"query": "sum(x)", "threshold": "2"}}}},
     "istio": {"runtime": {"models": CLAIM}, "canary": {"enabled": True}, "router": {"enabled": True, "services": SERVICES}, "istio": {"enabled": True}},
@@ -45,6 +45,8 @@ GOOD = {
         "runtime": {"models": CLAIM, "autoscaling": {"cpuPercent": 0, "metrics": [
             {"type": "external", "name": "serin_route_in_flight_requests", "average": "8", "selector": {"service": "digits", "version": "1"}}]}},
         "router": {"enabled": True, "services": SERVICES, "externalMetrics": {"enabled": True}}},
+    "nodes-that-end": {"runtime": {"models": CLAIM}, "router": {"enabled": True, "services": SERVICES, "nodeTaints": [
+        "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "aws-node-termination-handler/spot-itn"]}},
     "network": {
         "runtime": {"models": CLAIM}, "router": {"enabled": True, "services": SERVICES}, "disruption": {"maxUnavailable": "25%"},
         "networkPolicy": {"clients": [{"namespaceLabels": {"team": "a"}, "podLabels": {"app": "b"}}, {"cidr": "10.0.0.0/8"}],
@@ -79,11 +81,14 @@ BAD = [
     ("endpoints", {"router": {"enabled": True, "services": SERVICES, "store": {"kind": "etcd"}}}),
     ("kind", {"router": {"store": {"kind": "redis"}}}),
     ("replicas", {"router": {"enabled": True, "services": SERVICES, "replicas": 5}}),
+    ("nodeTaints", {"router": {"nodeTaints": ["a taint"]}}),
+    ("nodeTaints", {"router": {"enabled": True, "services": SERVICES, "store": {"kind": "sqlite"}, "nodeTaints": ["karpenter.sh/disrupted"]}}),
     ("caBundle", {"router": {"externalMetrics": {"caBundle": "/etc/ca.crt"}}}),
     ("selector", {"runtime": {"autoscaling": {"metrics": [{"type": "external", "name": "a", "average": "1", "selector": {"service": 1}}]}}}),
     ("host", {"ingress": {"host": 3}}),
     ("maxUnavailable", {"disruption": {"maxUnavailable": "1 pod"}}),
     ("cidr", {"networkPolicy": {"clients": [{"cidr": "everywhere"}]}}),
+    ("runbooks", {"monitoring": {"runbooks": "RUNBOOK.md"}}),
     ("interval", {"monitoring": {"interval": 15}}),
     ("storageUri", {"kserve": {"storageUri": "models/digits"}}),
 ]

@@ -12,7 +12,7 @@ from conftest import call, serin, wait_until
 from grpc_clients import Calls
 from kube_api import Objects, Server
 from routers import QUICK_HEALTH, hold, reload, service
-from slices import SLICES, Pods, endpoint, slice_of
+from slices import NODES, SLICES, Pods, endpoint, slice_of
 from test_endpoint_sources import counts, left_alone
 from traffic import Traffic, ask
 
@@ -223,6 +223,45 @@ def test_the_own_zone_is_preferred_where_all_have_hints(discover, backend, pods,
     assert traffic.failures == []
 
 
+def taint(api, node, *keys):
+    api.objects.patch(NODES, node, {"spec": {"taints": [{"key": key, "effect": "NoSchedule"} for key in keys]}})
+
+
+def test_pods_of_a_node_that_is_about_to_end_are_drained(discover, backend, api, pods):
+    leaving, staying = backend("1"), backend("1")
+    for behind, node in [(leaving, "spot-1"), (staying, "spot-2")]:
+        api.objects.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}, "spec": {}})
+        pods.set(behind, node=node)
+    router = discover([version_of(leaving, from_slices(leaving))], {"node_taints": ["spot.example/ends", "karpenter.sh/disrupted"]})
+    wait_until(lambda: counts(router, "1") == (2, 2), 10, "found")
+    with Traffic(router.url) as traffic:
+        serves(leaving)
+        taint(api, "spot-1", "dedicated", "spot.example/ends")
+        wait_until(lambda: counts(router, "1") == (1, 1) and left_alone(traffic, {leaving}), 30, "drained")
+        taint(api, "spot-1", "dedicated")
+        serves(leaving)
+        for node in ("spot-1", "spot-2"):
+            taint(api, node, "karpenter.sh/disrupted")
+        wait_until(lambda: router.log.count("its endpoints are drained") == 3, 10, "all of them")
+        serves(leaving)
+        serves(staying)
+        api.objects.expire_watches()
+        api.objects.delete(NODES, "spot-1")  # and its pod with it, a moment later
+        wait_until(lambda: left_alone(traffic, {staying}), 30, "the one whose node is unknown is no worse than before")
+    assert traffic.failures == []
+
+
+def test_nodes_that_may_not_be_read_change_nothing(discover, backend, api, pods):
+    behind = backend("1")
+    pods.set(behind, node="spot-1")
+    api.hidden = {"nodes"}
+    router = discover([version_of(behind, from_slices(behind))], {"node_taints": ["spot.example/ends"]})
+    wait_until(lambda: counts(router, "1") == (1, 1), 10, "found")
+    wait_until(lambda: "/api/v1/nodes" in router.log, 10, "said")
+    assert {status for status, _, _ in ask(router.url, 20)} == {200}
+    assert router.log.count("403") == 1, router.log
+
+
 def test_a_selector_finds_each_deployment_as_a_version_and_its_canary_keeps_its_weight(discover, backend, api):
     stable, canary = backend("1"), backend("2")
     ones, twos = (Pods(api.objects, f"serin-v{each}", app="digits", version=each) for each in "12")
@@ -326,6 +365,7 @@ def test_the_file_is_accepted_outside_of_a_cluster_and_the_router_says_why_it_do
     ({"kubernetes": {"service": "a", "port": "http", "path": "/v2?x"}}, "kubernetes.path: must begin with '/'"),
     ({"kubernetes": {"service": "a", "port": "http", "namespace": ""}}, "kubernetes.namespace"),
     ({"kubernetes": {"service": "a", "port": "http", "zone": "a"}}, "unknown key 'zone'"),
+    ({"kubernetes": {"service": "a", "port": "http", "node_taints": []}}, "unknown key 'node_taints'"),
     ({"kubernetes": {"selector": {}, "port": "http"}}, "kubernetes.selector: must be a map of labels"),
     ({"kubernetes": {"selector": {"a b": "c"}, "port": "http"}}, "'a b: c' is no label"),
     ({"kubernetes": {"selector": {"a": "-"}, "port": "http"}}, "'a: -' is no label"),

@@ -245,6 +245,8 @@ def test_a_group_that_is_full_and_a_name_that_is_taken(group, tmp_path):
     ({"kubernetes": {"token_file": "token"}}, "belongs to `server`"),
     ({"kubernetes": {"namespace": "No_Name"}}, "lower-case letters"),
     ({"kubernetes": {"zone": "a zone"}}, "must be the zone of a node"),
+    ({"kubernetes": {"node_taints": "a"}}, "must be a list of keys of taints"),
+    ({"kubernetes": {"node_taints": ["karpenter.sh/disrupted", "a taint"]}}, "'a taint' is no key of a taint"),
     ({"kubernetes": {"context": "a"}}, "unknown key 'context'"),
 ])
 def test_c1_bad_keys_are_named(tmp_path, config, says):

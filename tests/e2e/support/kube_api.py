@@ -7,6 +7,7 @@
         api.lose_answers_of("PUT", "state")    # does what is asked, and gives no answer; None: no longer
         objects.expire_watches()          # 410 Gone to each watch that goes on, as after a compaction
         api.tokens = {"another"}          # what a client shows from now on
+        api.hidden = {"nodes"}            # collections that no client has the right to
         api.asked                         # [(time, method, path, query)] so far
 
 It has what Serin uses: collections with label selectors, resourceVersion and its conflicts, merge patches, the subresource status, watches with bookmarks,
@@ -23,7 +24,7 @@ import threading
 import time
 import urllib.parse
 
-PATH = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)/namespaces/(?P<namespace>[^/]+)/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>status))?$")
+PATH = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>status))?$")
 KEPT = 1000  # events, for watches that begin at an older version
 
 
@@ -139,6 +140,7 @@ class Objects:
 
     def expire_watches(self):
         with self.changed:
+            self.version += 1  # so that a watch that is only about to begin is from an older one, too
             self.forgotten, self.expired = self.version, self.expired + 1
             self.changed.notify_all()
 
@@ -149,6 +151,7 @@ class Server:
     def __init__(self, objects, tokens=None):
         self.objects, self.tokens = objects, tokens
         self.refusals, self.lost = [], None
+        self.hidden = set()
         self.asked = []
         self.port = 0
         self.server = None
@@ -241,6 +244,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if place is None:
                 raise Refused(404, "NotFound", f"the server could not find the requested resource {url.path}")
             collection, name, status = (place["group"] or "", place["namespace"], place["plural"]), place["name"], place["sub"] == "status"
+            if collection[2] in self.api.hidden:
+                raise Refused(403, "Forbidden", f"{collection[2]} is forbidden")
             if self.command == "GET" and query.get("watch"):
                 return self.watch(collection, query)
             result = self.done(collection, name, status, query, body)

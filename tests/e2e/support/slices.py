@@ -11,11 +11,15 @@ from kube_api import Refused
 SLICES = ("discovery.k8s.io", "models", "endpointslices")
 
 
-def endpoint(address="127.0.0.1", ready=True, serving=None, terminating=False, zones=()):
+NODES = ("", None, "nodes")
+
+
+def endpoint(address="127.0.0.1", ready=True, serving=None, terminating=False, zones=(), node=None):
     """`serving` is as `ready` where it is not given, and true of one that terminates."""
     serving = (ready or terminating) if serving is None else serving
     made = {"addresses": [address], "conditions": {"ready": ready, "serving": serving, "terminating": terminating}}
-    return {**made, "hints": {"forZones": [{"name": zone} for zone in zones]}} if zones else made
+    hints = {"hints": {"forZones": [{"name": zone} for zone in zones]}} if zones else {}
+    return {**made, **hints, **({"nodeName": node} if node else {})}
 
 
 def slice_of(name, endpoints, port, service="serin-v1", labels=None, **more_ports):

@@ -48,7 +48,7 @@ SliceAddresses choose(const std::vector<EndpointSlice>& slices, const SliceSelec
                       size_t most = kMost) {
   Slices all;
   for (const EndpointSlice& each : slices) all.emplace(each.name, each);
-  return choose_addresses(all, selection, zone, most);
+  return choose_addresses(all, selection, {.zone = std::string(zone), .leaving = {"node-that-ends"}}, most);
 }
 
 std::vector<std::string> hosts(const SliceAddresses& found) {
@@ -134,6 +134,28 @@ TEST(EndpointSlices, TheOwnZoneIsPreferredWhereEveryReadyOneHasAHint) {
                    digits(), "a")),
       ElementsAre("10.0.0.2"))
       << "the own zone has none that is ready";
+}
+
+TEST(EndpointSlices, OnesOnANodeThatIsAboutToEndAreDraining) {
+  const auto on = [](const std::string& node) { return fmt::format(R"(, "nodeName": "{}")", node); };
+  const std::string leaves = endpoint("10.0.0.1", kReady, on("node-that-ends")), stays = endpoint("10.0.0.2", kReady, on("another"));
+  const std::string starting_there = endpoint("10.0.0.3", kStarting, on("node-that-ends"));
+  EXPECT_THAT(hosts(choose({slice("a", "[" + leaves + "," + stays + "," + starting_there + "]")})), ElementsAre("10.0.0.2"));
+  EXPECT_THAT(hosts(choose({slice("a", "[" + leaves + "," + starting_there + "," + endpoint("10.0.0.4", kDraining) + "]")})),
+              ElementsAre("10.0.0.1", "10.0.0.4"))
+      << "there is no other that serves";
+  const std::string near = endpoint("10.0.0.1", kReady, on("node-that-ends") + hint("a")), far = endpoint("10.0.0.2", kReady, hint("b"));
+  EXPECT_THAT(hosts(choose({slice("a", "[" + near + "," + far + "]")}, digits(), "a")), ElementsAre("10.0.0.2"));
+}
+
+TEST(EndpointSlices, ATaintIsFoundByItsKey) {
+  const auto tainted = [](const std::string& spec) {
+    return has_taint(json::parse(R"({"metadata": {"name": "n"}, "spec": )" + spec + "}").as_object(), {"spot/ends", "other"});
+  };
+  EXPECT_TRUE(tainted(R"({"taints": [{"key": "gpu", "effect": "NoSchedule"}, {"key": "spot/ends", "effect": "NoExecute"}]})"));
+  EXPECT_FALSE(tainted(R"({"taints": [{"key": "gpu", "effect": "NoSchedule"}]})"));
+  for (const char* without : {"{}", R"({"taints": null})", R"({"taints": ["spot/ends"]})", "null"})
+    EXPECT_FALSE(tainted(without)) << without;
 }
 
 TEST(EndpointSlices, NoMoreThanAVersionMayHave) {

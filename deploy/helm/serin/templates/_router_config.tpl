@@ -6,8 +6,17 @@
 {{- range $r.services }}
 {{- $versions := list }}
 {{- range .versions }}
-{{- $url := .url | default (printf "http://%s-pods:8000%s" (ternary (printf "%s-canary" $name) $name (eq .track "canary")) (.path | default "")) }}
-{{- $versions = append $versions (dict "name" .name "endpoints" (dict "dns" $url "interval" "2s")) }}
+{{- $pods := printf "%s-pods" (ternary (printf "%s-canary" $name) $name (eq .track "canary")) }}
+{{- $path := .path | default "" }}
+{{- $endpoints := dict "dns" (.url | default (printf "http://%s:8000%s" $pods $path)) "interval" "2s" }}
+{{- if and (not .url) (eq $r.store.kind "kubernetes") }}
+{{- /* Its account may read EndpointSlices, which tell of a pod that ends before a name server does. */}}
+{{- $slices := dict "service" $pods "port" "http" }}
+{{- $endpoints = dict "kubernetes" (ternary (set $slices "path" $path) $slices (ne $path "")) "grpc_port" "grpc" }}
+{{- else if not .url }}
+{{- $endpoints = set $endpoints "grpc_port" 8001 }}
+{{- end }}
+{{- $versions = append $versions (dict "name" .name "endpoints" $endpoints) }}
 {{- end }}
 {{- $services = append $services (dict "name" .name "initial_stable" .initialStable "versions" $versions) }}
 {{- end -}}
@@ -23,6 +32,9 @@ store: {{ $file }}
 store: {file: {{ $file }}, etcd: {endpoints: {{ toJson $r.store.etcd.endpoints }}, prefix: {{ $r.store.etcd.prefix }}}}
 {{- else }}
 store: {file: {{ $file }}, kubernetes: {group: {{ $name }}-router}}
+{{- end }}
+{{- with $r.nodeTaints }}
+kubernetes: {node_taints: {{ toJson . }}}
 {{- end }}
 {{- if ne $r.store.kind "sqlite" }}
 replicas: {max: {{ $r.maxReplicas }}, listen: "0.0.0.0:8082"}
