@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/mutex.h"
 #include "router/store/history_chain.h"
 #include "router/store/kubernetes_leases.h"
 #include "router/store/kubernetes_state.h"
 #include "router/store/record_json.h"
+#include "runtime/base/log.h"
 
 namespace serin::store {
 namespace {
@@ -73,7 +75,9 @@ class KubernetesStore final : public SharedStore {
   Status put(const std::string& name, std::string_view type, std::string_view service, const json::object& data);
   Status read_record(const json::object& record, Snapshot& snapshot);
   Status read_state(const json::object& record, const json::value& data, Snapshot& snapshot);
+  Status read_member(const json::object& record);
   void read_members(Snapshot& snapshot);
+  void ignore(const json::object& record, const Error& why);
   void notice_loss();
   void clean(const Snapshot& snapshot);
   bool believes() const SERIN_REQUIRES(mutex_) { return claimed_ && Clock::now() < leads_until_; }
@@ -102,6 +106,7 @@ class KubernetesStore final : public SharedStore {
   KubernetesLeases leases_ SERIN_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, Member>> recorded_ SERIN_GUARDED_BY(mutex_);  // members by the name of their record
   std::map<std::string, KubernetesState> known_ SERIN_GUARDED_BY(mutex_);
+  std::set<std::string> ignored_ SERIN_GUARDED_BY(mutex_);  // resourceVersions of records that were complained of
 };
 
 // ---- reading ----
@@ -128,17 +133,31 @@ Status KubernetesStore::read_state(const json::object& record, const json::value
 
 Status KubernetesStore::read_record(const json::object& record, Snapshot& snapshot) {
   const std::string type = text_at(record, {"metadata", "labels", "serin.dev/type"});
+  if (type == "member") {
+    if (const Status read = read_member(record); !read) ignore(record, read.error());
+    return {};
+  }
   SERIN_TRY(const json::value data, data_of(record));
   if (type == "state") return read_state(record, data, snapshot);
   if (type == "trip") {
     SERIN_TRY(Trip trip, trip_from_json(data));
     snapshot.trips.push_back(std::move(trip));
-  } else if (type == "member") {
-    SERIN_TRY(Member member, member_from_json(data));
-    const MutexLock lock(mutex_);
-    recorded_.emplace_back(text_at(record, {"metadata", "name"}), std::move(member));
   }
   return {};
+}
+
+Status KubernetesStore::read_member(const json::object& record) {
+  SERIN_TRY(const json::value data, data_of(record));
+  SERIN_TRY(Member member, member_from_json(data));
+  const MutexLock lock(mutex_);
+  recorded_.emplace_back(text_at(record, {"metadata", "name"}), std::move(member));
+  return {};
+}
+
+/// A damaged record of a router must not keep the others from deciding. Its owner misses it, and writes it again (notice_loss).
+void KubernetesStore::ignore(const json::object& record, const Error& why) {
+  const MutexLock lock(mutex_);
+  if (ignored_.insert(version_of(record)).second) log::warning("Kubernetes API: a record of a router is ignored: {}", why.message);
 }
 
 void KubernetesStore::read_members(Snapshot& snapshot) {
