@@ -68,7 +68,11 @@ def test_fields_of_every_object(name):
 
 def test_alerts_and_dashboard_are_the_files_of_this_repository():
     objects = chart(GOOD["monitoring"])
-    assert kinds(objects, "PrometheusRule")[0]["spec"] == yaml.safe_load((ROOT / "deploy/prometheus/serin.rules.yml").read_text())
+    rules = kinds(objects, "PrometheusRule")[0]["spec"]
+    sections = {f"https://git.example.com/RUNBOOK.md#{name.lower()}"
+                for name in re.findall(r"^## (\w+)", (ROOT / "deploy/prometheus/RUNBOOK.md").read_text(), re.M)}
+    assert {alert["annotations"].pop("runbook_url") for group in rules["groups"] for alert in group["rules"]} == sections
+    assert rules == yaml.safe_load((ROOT / "deploy/prometheus/serin.rules.yml").read_text())
     dashboard = next(each for each in kinds(objects, "ConfigMap") if each["metadata"]["name"] == "serin-dashboard")
     assert dashboard["data"]["serin-rollouts.json"].strip() == (ROOT / "deploy/grafana/serin-rollouts.json").read_text().strip()
 

@@ -44,6 +44,12 @@ def test_every_alert_is_seen_to_fire_and_to_be_silent():
     assert {case["alertname"] for case in cases if case["exp_alerts"]} == alerts == {case["alertname"] for case in cases if not case["exp_alerts"]}
 
 
+def test_the_runbook_has_a_section_for_each_alert():
+    sections = re.split(r"^## ", RULES.with_name("RUNBOOK.md").read_text(), flags=re.M)[1:]
+    assert [each.partition("\n")[0] for each in sections] == re.findall(r"alert: (\w+)", RULES.read_text())
+    assert all("\n1. " in each for each in sections), "and something to do"
+
+
 def test_a_fleet_that_is_well_has_every_metric_of_the_rules():
     """So that none of the alerts is silent there only because it sees nothing."""
     well = yaml.safe_load(RULES.with_name("serin.rules.test.yml").read_text())["tests"][-1]
