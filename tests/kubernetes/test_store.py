@@ -4,7 +4,9 @@ tests/e2e/router/test_kubernetes_store.py asks the same of an API in memory, whi
 """
 
 import contextlib
+import itertools
 import json
+import os
 import random
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from router_group import Group
 from traffic import Traffic
 
 CRDS = ROOT / "deploy/kubernetes/crds"
+KILLS = 100 if os.environ.get("SERIN_LONG") else 10
 
 
 class RealGroup(Group):
@@ -112,13 +115,14 @@ def test_the_api_server_is_killed_in_the_middle(group):
     assert stable.inferences > 0
 
 
+@pytest.mark.timeout(3600)
 def test_kills_of_routers_and_of_the_api_server(group):
     """In any order. Whatever is killed, no weight is higher than the last that a leader has written, and the log is whole."""
     dice = random.Random(26)
     group.start(5)
-    written = 5
+    written, wanted_ones = 5, []
     with Traffic(group.routers["a"].url, clients=1, pause=0.01):
-        for turn in range(10):
+        for turn in range(KILLS):
             victim = dice.choice("abc" + "k")
             if victim == "k":
                 group.cluster.kill_api_server()
@@ -128,13 +132,14 @@ def test_kills_of_routers_and_of_the_api_server(group):
                 group.launch(victim)
             assert max(group.weights()) <= written, f"turn {turn}"
             group.settled()
-            wanted = written + 1
+            wanted = written + 1 if written < 50 else 5
+            wanted_ones.append(wanted)
             wait_until(lambda wanted=wanted: group.set_weight(group.leader(), wanted).status == 200, 30, "changed")
             written = wanted
             group.wait_for_weight(written)
     # A command whose answer was lost is given again, and written twice.
     weights = [entry["weight"] for entry in group.routers["a"].history() if entry["event"] == "weight"]
-    assert sorted(set(weights)) == list(range(6, 16)) and weights == sorted(weights)
+    assert [weight for weight, _ in itertools.groupby(weights)] == wanted_ones
     assert serin("rollout", "history", "digits", "--verify", "--admin", group.routers["b"].admin).returncode == 0
 
 
