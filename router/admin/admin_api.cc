@@ -132,7 +132,7 @@ Response AdminApi::route(const Request& request, const Caller& caller) {
     if (request.method == "PUT" && rest.find('/') == std::string::npos) return apply_rollout(rest, request, caller);
     if (!is_read(request)) return method_not_allowed(rest.find('/') == std::string::npos ? "GET, HEAD, PUT" : "GET, HEAD");
     if (rest.ends_with(kHistory)) return history(rest.substr(0, rest.size() - kHistory.size()), request);
-    if (rest.ends_with(kVerdict)) return standing(rest.substr(0, rest.size() - kVerdict.size()));
+    if (rest.ends_with(kVerdict)) return verdict(rest.substr(0, rest.size() - kVerdict.size()), request);
     if (rest.ends_with(kTimeline)) return timeline(rest.substr(0, rest.size() - kTimeline.size()));
     if (rest.ends_with(kEvents)) return events(std::string_view(rest).substr(0, rest.size() - kEvents.size()), request);
     return status_response(200, controller_.status(rest));
@@ -168,18 +168,33 @@ Response AdminApi::history(const std::string& service, const Request& request) c
   return entries ? json_response(200, history_json(service, *entries)) : error_response(entries.error());
 }
 
-Response AdminApi::standing(const std::string& service) const {
-  const auto status = controller_.status(service);
-  if (!status) return error_response(status.error());
-  return json_response(200, standing_json(*status));
+/// Of the version that the query names; without one, of the current or last rollout.
+Result<Standing> AdminApi::standing(const std::string& service, const Request& request) const {
+  SERIN_TRY(ServiceStatus status, controller_.status(service));
+  if (request.query.empty()) return stand(status);
+  SERIN_TRY(const std::string_view version, read_canary(request.query));
+  std::vector<ServiceStatus> tracks;
+  tracks.push_back(std::move(status));
+  for (const ServiceConfig& config : config_.services) {
+    if (config.track_of != service) continue;
+    SERIN_TRY(ServiceStatus further, controller_.status(config.name));
+    tracks.push_back(std::move(further));
+  }
+  return stand(tracks, version);
+}
+
+Response AdminApi::verdict(const std::string& service, const Request& request) const {
+  const auto standing = this->standing(service, request);
+  return standing ? json_response(200, standing_json(*standing)) : error_response(standing.error());
 }
 
 Response AdminApi::gate(const std::string& service, const std::string& type, const Request& request) const {
   if (request.method != "POST") return method_not_allowed("POST");
-  const auto status = controller_.status(service);
-  if (!status) return error_response(status.error());
-  const auto opens = gate_opens(type, standing_of(*status));
-  return opens ? json_response(*opens ? 200 : 409, standing_json(*status)) : net::json_error(404, fmt::format("no gate '{}'", type));
+  const auto standing = this->standing(service, request);
+  if (!standing) return error_response(standing.error());
+  const auto opens = gate_opens(type, *standing);
+  if (!opens) return net::json_error(404, fmt::format("no gate '{}'; there are {}", type, fmt::join(kGateTypes, ", ")));
+  return json_response(*opens ? 200 : 409, standing_json(*standing));
 }
 
 Response AdminApi::timeline(const std::string& service) const {

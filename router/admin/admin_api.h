@@ -13,6 +13,7 @@
 
 #include "router/admin/access.h"
 #include "router/admin/event_feed.h"
+#include "router/admin/gates.h"
 #include "router/config/config.h"
 #include "router/control/controller.h"
 #include "router/notify/audit_stream.h"
@@ -45,7 +46,8 @@ class AdminApi {
   net::Response command(const std::string& service, const std::string& verb, const net::Request& request, const Caller& caller);
   net::Response list_rollouts() const;
   net::Response list_services() const;
-  net::Response standing(const std::string& service) const;
+  Result<Standing> standing(const std::string& service, const net::Request& request) const;
+  net::Response verdict(const std::string& service, const net::Request& request) const;
   net::Response gate(const std::string& service, const std::string& type, const net::Request& request) const;
   net::Response timeline(const std::string& service) const;
   net::Response outcomes(const std::string& service, const net::Request& request, const Caller& caller);

@@ -54,4 +54,10 @@ Result<size_t> read_limit(std::string_view query) {
   return *limit;
 }
 
+Result<std::string_view> read_canary(std::string_view query) {
+  constexpr std::string_view kKey = "canary=";
+  if (query.starts_with(kKey) && query.size() > kKey.size() && query.find('&') == std::string_view::npos) return query.substr(kKey.size());
+  return Error{Code::kInvalidArgument, fmt::format("query: must be canary=VERSION, not '{}'", query)};
+}
+
 }  // namespace serin::router

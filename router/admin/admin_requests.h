@@ -22,5 +22,7 @@ Result<config::Node> read_body(const net::Request& request);
 Result<std::string> read_reason(const config::Node& body);
 /// limit=N
 Result<size_t> read_limit(std::string_view query);
+/// canary=VERSION, which stays as it is written, escapes and all
+Result<std::string_view> read_canary(std::string_view query);
 
 }  // namespace serin::router

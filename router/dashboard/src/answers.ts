@@ -314,6 +314,10 @@ export interface Word {
   service: string; // Its name.
   rollout: string; // Its id; empty: there never was one.
   reason: string; // A sentence for users.
+  stable: string; // The version that is stable now.
+  canary: string; // The version that is, or was, rolled out; empty: there never was one.
+  weight: number; // Of the canary, in percent.
+  certified: boolean; // The present step has all the evidence that it asks for.
 }
 
 /** The caller, and the commands that it may use. */

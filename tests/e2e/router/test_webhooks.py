@@ -1,5 +1,4 @@
-"""Webhooks against a real receiver that fails first: events told at least once and in order, signed; gates that wait for a yes; and what others
-ask of the router (Argo's web metric, Flagger's gates)."""
+"""Webhooks against a real receiver that fails first: events told at least once and in order, signed; gates that wait for a yes."""
 
 import base64
 import hashlib
@@ -9,8 +8,8 @@ import socket
 
 import pytest
 
-from conftest import call, serin, wait_until
-from routers import JSON, service, spec, write_config
+from conftest import serin, wait_until
+from routers import service, write_config
 from traffic import Traffic
 
 KEY = bytes(range(24))
@@ -150,44 +149,3 @@ def test_somebody_outside_may_ask_for_a_rollback(routed, receiver):
 def test_c1_a_mistake_in_a_webhook_is_named(tmp_path, backend, webhook, words):
     done = serin("route", "--check", "--config", write_config(tmp_path, service(backend("1")), webhooks=[webhook]))
     assert done.returncode == 2 and all(word in done.stderr for word in words), done.stderr
-
-
-# --- what others ask ------------------------------------------------------------------------------------------------------------------
-
-
-def verdict(router):
-    answer = call(f"{router.admin}/v1/rollouts/digits/verdict")
-    assert answer.status == 200, answer.body
-    return answer.json["verdict"]
-
-
-def gate(router, kind):
-    body = {"name": "digits", "namespace": "test", "phase": "Progressing", "checksum": "x", "metadata": {}}
-    return call(f"{router.admin}/v1/rollouts/digits/gates/{kind}", body, JSON).status
-
-
-def test_argo_reads_one_word(routed):
-    router = routed()
-    assert verdict(router) == "insufficient_data"
-    router.start_rollout(steps=[HOLD])
-    assert verdict(router) == "insufficient_data"
-    with Traffic(router.url, clients=2):
-        wait_until(lambda: verdict(router) == "healthy", 20, "answers have come")
-    router.command("abort")
-    assert verdict(router) == "rolled_back"
-    router.post("/v1/rollouts", spec(steps=[50]))
-    router.command("promote")
-    router.wait_for("Succeeded")
-    assert verdict(router) == "promoted"
-
-
-def test_flagger_is_answered_at_its_gates(routed):
-    router = routed()
-    router.start_rollout(steps=[HOLD])
-    assert (gate(router, "confirm-rollout"), gate(router, "confirm-promotion"), gate(router, "rollback"), gate(router, "event")) == (200, 409, 409, 200)
-    with Traffic(router.url, clients=2):
-        wait_until(lambda: verdict(router) == "healthy", 20, "answers have come")
-        assert (gate(router, "rollout"), gate(router, "confirm-traffic-increase"), gate(router, "confirm-promotion")) == (200, 200, 200)
-    router.command("abort")
-    assert (gate(router, "rollout"), gate(router, "confirm-rollout"), gate(router, "confirm-promotion"), gate(router, "rollback")) == (409, 409, 409, 200)
-    assert gate(router, "load-test") == 404 and call(f"{router.admin}/v1/rollouts/digits/gates/event").status == 405

@@ -288,12 +288,14 @@ TEST_F(AdminApiTest, TheBytesOfShortAnswersStayAsPipelinesKnowThem) {
             R"({"name":"127.0.0.1:4711","role":"admin","may":["start","pause","resume","promote","abort","undo","retry","set-weight"]})"
             "\n");
   EXPECT_EQ(call("GET", "/v1/rollouts/digits/verdict").body,
-            R"({"verdict":"insufficient_data","service":"digits","rollout":"","reason":""})"
+            R"({"verdict":"insufficient_data","service":"digits","rollout":"","reason":"there is no rollout","stable":"1","canary":"",)"
+            R"("weight":0,"certified":false})"
             "\n");
   start();
   EXPECT_EQ(call("POST", "/v1/rollouts/digits:abort", R"({"reason":"\"no\""})").status, 200);
   EXPECT_EQ(call("POST", "/v1/rollouts/digits/gates/rollback", "{}").body,
-            R"({"verdict":"rolled_back","service":"digits","rollout":"digits-1","reason":"\"no\""})"
+            R"({"verdict":"rolled_back","service":"digits","rollout":"digits-1","reason":"\"no\"","stable":"1","canary":"2",)"
+            R"("weight":0,"certified":false})"
             "\n");
   const std::string status = call("GET", "/v1/rollouts/digits").body, services = call("GET", "/v1/services").body;
   EXPECT_EQ(call("GET", "/v1/rollouts").body, R"({"rollouts":[)" + status.substr(0, status.size() - 1) + "]}\n");
@@ -302,6 +304,24 @@ TEST_F(AdminApiTest, TheBytesOfShortAnswersStayAsPipelinesKnowThem) {
                       R"({"name":"2","weight":0,"weight_ppm":0,"endpoints":1,"healthy":null},)"
                       R"({"name":"3","weight":0,"weight_ppm":0,"endpoints":1,"healthy":null}]}]})"
                       "\n");
+}
+
+TEST_F(AdminApiTest, AVerdictIsOfTheVersionThatIsNamed) {
+  EXPECT_EQ(field(call("GET", "/v1/rollouts/digits/verdict?canary=1"), {"verdict"}), "promoted");  // it is stable without a rollout
+  start();
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits:abort", "{}").status, 200);
+  EXPECT_EQ(field(call("GET", "/v1/rollouts/digits/verdict?canary=2"), {"verdict"}), "rolled_back");
+  const auto next = call("GET", "/v1/rollouts/digits/verdict?canary=3");
+  EXPECT_EQ(field(next, {"verdict"}), "insufficient_data");
+  EXPECT_EQ(field(next, {"reason"}), "there is no rollout of version '3'");
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits/gates/rollback?canary=2", "{}").status, 200);
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits/gates/rollback?canary=3", "{}").status, 409);
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits/gates/confirm-rollout?canary=2", "{}").status, 409);
+  EXPECT_EQ(call("POST", "/v1/rollouts/digits/gates/confirm-rollout?canary=3", "{}").status, 200);
+  for (const char* query : {"canary=", "version=3", "canary=3&x=1", "canary"})
+    EXPECT_EQ(call("GET", std::string("/v1/rollouts/digits/verdict?") + query).status, 400) << query;
+  EXPECT_THAT(call("POST", "/v1/rollouts/digits/gates/load-test", "{}").body, HasSubstr("there are confirm-rollout, pre-rollout"));
+  EXPECT_EQ(call("GET", "/v1/rollouts/digits/gates/rollout").status, 405);
 }
 
 TEST_F(AdminApiTest, OverHttp) {
