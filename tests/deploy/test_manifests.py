@@ -19,6 +19,8 @@ from dockerfile import ROOT
 KSERVE = sorted(path for path in (ROOT / "deploy/kserve").glob("*.yaml") if path.stem != "kustomization")
 KUBERNETES = ROOT / "deploy/kubernetes"  # tests/kubernetes has what a real API server says of it
 DEPLOYMENT = KUBERNETES / "base/deployment.yaml"
+NEIGHBOURS = ROOT / "deploy/neighbours"
+KNATIVE = NEIGHBOURS / "knative.yaml"
 PROGRAM = ROOT / "build/serin"
 ZEROS = json.dumps({"instances": [[0.0] * 64]}).encode()
 WHY_NOT = sandbox.why_not()
@@ -97,13 +99,19 @@ spec:
     assert {name: sum(str(file) in problem for problem in found) for name, file in files.items()} == {**dict.fromkeys(WRONG, 1), "nothing": 0}, found
 
 
-@pytest.mark.parametrize("path", [*KSERVE, DEPLOYMENT], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*KSERVE, DEPLOYMENT, KNATIVE], ids=lambda path: path.stem)
 def test_a_manifest_names_an_image_that_there_is_and_asks_for_no_privilege(path):
     container = container_of(path)
     name, _, tag = container["image"].partition(":")
     assert name == "serin" and tag in (*dockerfile.targets(), version())
     assert container["securityContext"]["readOnlyRootFilesystem"] and container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert container["resources"]["limits"].keys() == {"cpu", "memory"}
+
+
+def test_the_pods_of_neighbours_have_images_that_there_are():
+    tags = {path.stem: re.findall(r"image: serin:(\S+)", path.read_text()) for path in NEIGHBOURS.glob("*.yaml")}
+    assert {name for name, found in tags.items() if found} == {"knative", "seldon-v1", "seldon-v2"}
+    assert {tag for found in tags.values() for tag in found} <= {*dockerfile.targets(), version()}
 
 
 def version():
@@ -142,11 +150,12 @@ def test_the_pod_has_time_to_end_in():
 
 @pytest.fixture
 def start(tmp_path):
-    """start(manifest): what it starts, as if from its image, with models where it looks for them: below /mnt, for of this machine's folders only that is replaced."""
+    """start(manifest): what it starts, as if from its image, with models where it looks for them: below /mnt, for of this machine's folders only that is replaced.
+    start(command=...): the same of a command."""
     shutil.copytree(ROOT / "models/digits/1", tmp_path / "models/digits/1")
     with contextlib.ExitStack() as stack:
-        def begin(path):
-            command = ["/mnt/models" if word == "/models" else word for word in command_of(container_of(path))]
+        def begin(path=None, command=None):
+            command = command or ["/mnt/models" if word == "/models" else word for word in command_of(container_of(path))]
             source = tmp_path / "models" if "--model_name=digits" not in command else tmp_path / "models/digits"
             return stack.enter_context(sandbox.Sandbox([PROGRAM, *command], {"/mnt/models": source}, tmp_path / "log"))
         yield begin
@@ -180,4 +189,35 @@ def test_the_deployment_serves_on_while_it_drains(start):
     server.await_answer(ports["http"], container["readinessProbe"]["httpGet"]["path"], status=503)
     assert server.ask(ports["http"], container["livenessProbe"]["httpGet"]["path"])[0] == 200
     assert server.ask(ports["http"], "/v1/models/digits:predict", data=ZEROS)[0] == 200
+    assert server.end() == 0
+
+
+@ISOLATED
+def test_the_service_of_knative_serves_at_its_one_port(start):
+    container = container_of(KNATIVE)
+    port, = [each["containerPort"] for each in container["ports"]]
+    server = start(KNATIVE)
+    assert {container[name]["httpGet"]["port"] for name in ("readinessProbe", "livenessProbe")} == {port}
+    for name in ("livenessProbe", "readinessProbe"):
+        server.await_answer(port, container[name]["httpGet"]["path"])
+    assert server.ask(port, "/v1/models/digits:predict", data=ZEROS)[0] == 200
+    assert server.end() == 0
+
+
+# What Seldon starts in the container of its Triton server: addTritonServer in its operator of 1.18, and operator/config/serverconfigs/triton.yaml of 2.9.
+SELDON = {1: ["tritonserver", "--grpc-port=9500", "--http-port=9000", "--model-repository=/mnt/models", "--strict-model-config=false"],
+          2: ["tritonserver", "--model-repository=/mnt/models", "--http-port=9000", "--grpc-port=9500", "--log-verbose=1", "--model-control-mode=explicit",
+              "--backend-config=python,shm-default-byte-size=16777216"]}
+
+
+@ISOLATED
+@pytest.mark.parametrize("generation", SELDON)
+def test_a_server_serves_with_the_arguments_of_seldon(start, generation):
+    server = start(command=SELDON[generation])
+    server.await_answer(9000, "/v2/health/live")
+    if generation == 2:  # whose agent loads what it has put there
+        assert server.ask(9000, "/v2/models/digits/ready")[0] != 200
+        assert server.ask(9000, "/v2/repository/models/digits/load", data=b"{}")[0] == 200
+    server.await_answer(9000, "/v2/models/digits/ready")
+    assert server.serves_grpc(9500)
     assert server.end() == 0
