@@ -14,7 +14,7 @@ FOLDER = ROOT / "build/images"
 BASE = "localhost/debian:12-slim"  # where a name without a registry is looked for first
 ACQUIRED_BY = re.compile(r"Acquire::(https?|ftp|Check|Retries|Allow)\b.*")  # proxies, and what else it takes to reach a mirror
 SOURCE = "deb $(REPO_URI) $(RELEASE) $(COMPONENT)"
-SLIM = [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("doc", "man", "locale", "info")]
+SLIM = [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("doc", "man", "locale", "info")] + ["--dpkgopt=path-include=/usr/share/doc/*/copyright"]
 
 
 def why_not():
@@ -25,8 +25,8 @@ def why_not():
     return f"no {' and no '.join(missing)} here" if missing else ""
 
 
-def run(*command, timeout=300):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=timeout, stdin=subprocess.DEVNULL)
+def run(*command, timeout=300, cwd=None):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=timeout, stdin=subprocess.DEVNULL, cwd=cwd)
     assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
     return done.stdout
 
@@ -106,6 +106,10 @@ class Root:
         self.path = pathlib.Path(buildah("mount", self.container))
         for place in places:
             (self.path / place.lstrip("/")).mkdir(parents=True, exist_ok=True)
+
+    def run(self, command):
+        """In a shell in it, with this machine's network."""
+        buildah("run", "--isolation=chroot", self.container, "--", "sh", "-c", command, timeout=1000)
 
     def __enter__(self):
         return self.path

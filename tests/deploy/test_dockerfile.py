@@ -61,7 +61,8 @@ def test_what_a_target_starts_is_in_the_image(target):
 def test_the_context_is_enough_to_compile_and_has_nothing_else(tmp_path):
     listed = run("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
     taken = dockerfile.taken([path for path in listed if path and (ROOT / path).is_file()])
-    assert {path.split("/")[0] for path in taken} == {"CMakeLists.txt", "CMakePresets.json", "bench", "cmake", "deploy", "kernels", "router", "runtime", "tests"}
+    assert {path.split("/")[0] for path in taken} == {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "bench", "cmake", "deploy", "kernels", "router", "runtime",
+                                                       "tests"}
     assert not [path for path in taken if path.endswith(("Dockerfile", ".md", ".yaml"))]
     for path in taken:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
