@@ -14,6 +14,7 @@ FOLDER = ROOT / "build/images"
 BASE = "localhost/debian:12-slim"  # where a name without a registry is looked for first
 ACQUIRED_BY = re.compile(r"Acquire::(https?|ftp|Check|Retries|Allow)\b.*")  # proxies, and what else it takes to reach a mirror
 SOURCE = "deb $(REPO_URI) $(RELEASE) $(COMPONENT)"
+MERGED = ["--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", "--include=usr-is-merged"]  # else the package that merges /usr brings all of Perl
 SLIM = [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("doc", "man", "locale", "info")] + ["--dpkgopt=path-include=/usr/share/doc/*/copyright"]
 
 
@@ -52,8 +53,8 @@ def make_base():
         return "apt knows no mirror of Debian 12 here"
     options = FOLDER / "apt.conf"
     options.write_text("\n".join(line for line in run("apt-config", "dump").splitlines() if ACQUIRED_BY.match(line)) + "\n")
-    made = subprocess.run(["mmdebstrap", "--variant=minbase", *SLIM, f"--aptopt={options}", "bookworm", FOLDER / "base.tar", sources], capture_output=True, text=True,
-                          check=False, timeout=600)
+    made = subprocess.run(["mmdebstrap", "--variant=minbase", *MERGED, *SLIM, f"--aptopt={options}", "bookworm", FOLDER / "base.tar", sources],
+                          capture_output=True, text=True, check=False, timeout=600)
     if made.returncode != 0:
         return "mmdebstrap: " + "; ".join(line for line in made.stderr.splitlines() if line.startswith("E: "))
     buildah("add", container, FOLDER / "base.tar", "/")
@@ -86,6 +87,15 @@ def build(target, installed=None):
     instead = ["--build-context", f"build={installed}"] if installed else []
     buildah("build", "--isolation=chroot", "--layers", "--pull-never", *instead, "--target", target, "-t", name, "-f", DOCKERFILE, ROOT, timeout=7000)
     return name
+
+
+def compressed(image, folder):
+    """Bytes that a registry keeps of it and a machine pulls: the layers as gzip, its base included."""
+    buildah("push", image, f"oci:{folder}", timeout=1000)
+    manifest = json.loads((folder / "index.json").read_text())["manifests"][0]["digest"]
+    layers = json.loads((folder / "blobs" / manifest.replace(":", "/")).read_text())["layers"]
+    assert all(layer["mediaType"].endswith("+gzip") for layer in layers), layers
+    return sum(layer["size"] for layer in layers)
 
 
 def prune():

@@ -72,6 +72,15 @@ def models(tmp_path):
 
 
 @pytest.mark.timeout(7200)
+def test_the_image_is_small(unpacked, tmp_path):
+    """In all, with Debian: 100 MB compressed at most. Other targets differ in their configuration alone."""
+    unpacked("serin")
+    size = images.compressed("compiled:serin" if os.environ.get("SERIN_LONG") == "1" else "serin:serin", tmp_path)
+    print(f"{size / 1e6:.1f} MB compressed")
+    assert 20e6 < size <= 100e6
+
+
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("case", STARTED)
 def test_an_image_is_called_as_the_one_that_it_takes_the_place_of(unpacked, models, tmp_path, case):
     target, environment, command, arguments, http, grpc = STARTED[case]
