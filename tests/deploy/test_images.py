@@ -9,9 +9,11 @@ import pathlib
 import re
 import shutil
 
+import dockerfile
 import images
 import pytest
 import sandbox
+import spdx
 from dockerfile import ROOT
 
 WHY_NOT = images.why_not() or sandbox.why_not()
@@ -78,6 +80,23 @@ def test_the_image_is_small(unpacked, tmp_path):
     size = images.compressed("compiled:serin" if os.environ.get("SERIN_LONG") == "1" else "serin:serin", tmp_path)
     print(f"{size / 1e6:.1f} MB compressed")
     assert 20e6 < size <= 100e6
+
+
+@pytest.mark.timeout(7200)
+def test_the_list_of_an_images_parts_has_all_of_them(unpacked, tmp_path, monkeypatch):
+    """Each package of Debian in its version, and what Serin brings. The same image gives the same bytes, as an archive, too."""
+    _, root = unpacked("serin")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    images.run("tar", "-C", root, "-cf", tmp_path / "root.tar", "opt", "var/lib/dpkg", "var/lib/apt")
+    written = [images.run(ROOT / "deploy/docker/sbom", files, "serin:1.0") for files in (root, tmp_path / "root.tar")]
+    assert written[0] == written[1]
+    (tmp_path / "image.spdx.json").write_text(written[0])
+    found = spdx.parts(tmp_path / "image.spdx.json")
+    lines = images.run("dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W", "-f=${Package} ${Version}\n").splitlines()
+    installed = dict(line.split() for line in lines)
+    assert installed.keys() > dockerfile.packages() | {"libc6", "dpkg"}
+    assert {name: found[name][0] for name in installed} == installed
+    assert spdx.parts(root / "opt/serin/share/doc/serin/serin.spdx.json").items() <= found.items()
 
 
 @pytest.mark.timeout(7200)

@@ -11,6 +11,7 @@ import dockerfile
 import images
 import pytest
 import sandbox
+import spdx
 from dockerfile import ROOT
 
 TOOLS = [tool for tool in ("cpack", "dpkg-deb", "dpkg-shlibdeps", "file") if not shutil.which(tool)]
@@ -157,9 +158,17 @@ def test_the_licences_of_the_dashboard_are_those_of_its_packages(name):
 def test_what_the_packages_say_of_themselves_is_the_same(packages, unpacked, tmp_path):
     """But for the libraries, which one has and the other depends on."""
     images.run("dpkg-deb", "-x", packages[1], tmp_path)
-    installed = {part["name"] for part in json.loads((tmp_path / "usr/lib/serin" / SAID_AT / "serin.spdx.json").read_text())["packages"]}
-    carried = {part["name"] for part in json.loads((unpacked / SAID_AT / "serin.spdx.json").read_text())["packages"]}
-    assert installed < carried
-    assert dockerfile.packages() - {"ca-certificates"} | {"libgcc-s1", "libstdc++6"} == carried - installed
+    installed, carried = (spdx.parts(folder / SAID_AT / "serin.spdx.json") for folder in (tmp_path / "usr/lib/serin", unpacked))
+    assert installed.items() < carried.items()
+    libraries = dockerfile.packages() - {"ca-certificates"} | {"libgcc-s1", "libstdc++6"}
+    assert libraries == carried.keys() - installed.keys()
+    for name in libraries:
+        version = images.run("dpkg-query", "-W", "-f=${Version}", f"{name}:amd64")
+        assert carried[name][:2] == (version, f"pkg:deb/debian/{name}@{version.replace('+', '%2B').replace(':', '%3A')}?arch=amd64")
+    pinned = re.search(r"onednn-cpu-gomp==(\S+) --hash=sha256:(\w+)", (ROOT / "deploy/requirements-onednn.txt").read_text())
+    assert installed["onednn-cpu-gomp"] == (pinned[1], f"pkg:pypi/onednn-cpu-gomp@{pinned[1]}", pinned[2])
+    locked = json.loads((ROOT / "router/dashboard/package-lock.json").read_text())["packages"]
+    assert all(installed[name][0] == locked[f"node_modules/{name}"]["version"] for name in ("preact", "eventsource-parser"))
+    assert {"serin", "libboost1.81-dev", "libcli11-dev"} <= installed.keys()
     assert "License: Apache-2.0" in (tmp_path / "usr/lib/serin" / SAID_AT / "copyright").read_text()
     assert subprocess.run([tmp_path / "usr/bin/serin", "--version"], capture_output=True, check=False).returncode == 0
