@@ -12,11 +12,13 @@
 #include "router/config/config_tls.h"
 #include "router/config/endpoint_list.h"
 #include "runtime/base/log.h"
+#include "runtime/net/grpc_server.h"
 
 namespace serin::router {
 namespace {
 
-constexpr size_t kLargestAdminBody = 1 << 20;
+constexpr size_t kLargestAdminBody = 1 << 20, kLargestQuestion = 64 << 10;
+constexpr size_t kMostTriggers = 1000;  // of KEDA, whose streams share a connection
 constexpr std::chrono::seconds kSettle{3}, kAdminDrain{2};
 
 std::string url_of(const Listen& listen, uint16_t port, bool secure) {
@@ -52,7 +54,7 @@ Result<std::unique_ptr<Generation>> Generation::start(const RouterConfig& config
   const Status opened = generation->open(std::move(inherited), learned);
   if (opened) return generation;
   if (learned != nullptr && generation->steering_) {
-    generation->close_external_metrics();
+    generation->close_for_autoscalers();
     if (generation->admin_server_) {  // it may have requests already
       generation->drain_admin(kAdminDrain);
       generation->admin_server_.reset();
@@ -93,7 +95,7 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
   if (!admin) return admin.error().in("admin");
   admin_server_ = *std::move(admin);
   admin_port_ = admin_server_->port();
-  SERIN_CHECK(open_external_metrics());
+  SERIN_CHECK(open_for_autoscalers());
   auto data = net::Server::start_streaming(
       loops_.data, server_options("data", config_.listen, config_.tls, config_.limits, /*http2=*/true, registry_, inherited.data),
       proxy_->handlers());
@@ -108,34 +110,57 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
 }
 
 /// Between two generations nobody listens there for a moment. An autoscaler that gets no answer changes nothing.
-Status Generation::open_external_metrics() {
-  if (!config_.external_metrics) return {};
-  external_metrics_ = std::make_unique<ExternalMetrics>([this] { return loads(); });
+Status Generation::open_for_autoscalers() {
+  if (!config_.external_metrics && !config_.external_scaler) return {};
+  own_load_ = proxy_->load_source();
+  steering_->share_load(own_load_);
   Descriptor none;
-  auto server = net::Server::start(
-      loops_.admin,
-      server_options("external_metrics", config_.external_metrics->listen, config_.external_metrics->tls, {}, /*http2=*/false, registry_,
-                     none),
-      [this](const net::Request& request, net::Responder responder) { responder.send(external_metrics_->answer(request)); });
-  if (!server) return server.error().in("external_metrics");
-  external_metrics_server_ = *std::move(server);
+  if (const auto& asked = config_.external_metrics) {
+    external_metrics_ = std::make_unique<ExternalMetrics>([this] { return loads(); });
+    auto server = net::Server::start(
+        loops_.admin, server_options("external_metrics", asked->listen, asked->tls, {}, /*http2=*/false, registry_, none),
+        [this](const net::Request& request, net::Responder responder) { responder.send(external_metrics_->answer(request)); });
+    if (!server) return server.error().in("external_metrics");
+    external_metrics_server_ = *std::move(server);
+  }
+  if (const auto& asked = config_.external_scaler) {
+    external_scaler_ = std::make_unique<ExternalScaler>([this] { return loads(); });
+    net::Limits limits;
+    limits.body_bytes = kLargestQuestion;
+    limits.streams = kMostTriggers;
+    auto server = net::start_grpc_server(
+        loops_.admin, server_options("external_scaler", asked->listen, asked->tls, limits, /*http2=*/true, registry_, none),
+        [this](std::string_view path) { return external_scaler_->method(path); });
+    if (!server) return server.error().in("external_scaler");
+    external_scaler_server_ = *std::move(server);
+  }
   return {};
 }
 
-void Generation::close_external_metrics() {
-  if (!external_metrics_server_) return;
-  (void)external_metrics_server_->drain(kAdminDrain);
-  external_metrics_server_.reset();
+void Generation::close_for_autoscalers() {
+  for (auto* server : {&external_metrics_server_, &external_scaler_server_}) {
+    if (*server) (void)(*server)->drain(kAdminDrain);
+    server->reset();
+  }
 }
 
-/// Of all routers. A Service divides clients evenly among them, so each has a part of the load that is about as large as the others'.
+/// Of all routers. What a rollout under way compares stays, however few requests it gets, and so does what traffic may go back to.
 std::vector<VersionLoad> Generation::loads() const {
-  std::vector<VersionLoad> loads = proxy_->loads();
-  const auto replicas = steering_->controller().replicas();
-  const size_t routers = replicas ? std::max<size_t>(replicas->members.size(), 1) : 1;
-  for (VersionLoad& load : loads) {
-    load.in_flight *= static_cast<int64_t>(routers);
-    load.requests_per_second *= static_cast<double>(routers);
+  std::vector<VersionLoad> loads = steering_->whole_load(own_load_());
+  const Controller& controller = steering_->controller();
+  for (size_t i = 0; i < config_.services.size(); ++i) {
+    const ServiceConfig& service = config_.services[i];
+    const auto first = std::ranges::find(config_.services, service_of(service.name), &ServiceConfig::name);
+    const uint32_t stable = controller.split(static_cast<size_t>(first - config_.services.begin())).stable;
+    const uint32_t canary = controller.split(i).canary;
+    if (canary == Split::kNoCanary || canary == stable) continue;
+    const std::string baseline = controller.spec(i)->baseline;
+    for (VersionLoad& load : loads) {
+      if (load.service != first->name) continue;
+      const std::string& version = load.version;
+      load.needed =
+          load.needed || version == service.versions[stable].name || version == service.versions[canary].name || version == baseline;
+    }
   }
   return loads;
 }
@@ -155,7 +180,7 @@ void Generation::stop_being_ready() {
 
 LearnedServices Generation::hand_over_store() {
   if (!admin_server_) return {};
-  close_external_metrics();
+  close_for_autoscalers();
   admin_socket_ = Descriptor::duplicate(admin_server_->listening());
   drain_admin(kAdminDrain);
   admin_server_.reset();
@@ -169,7 +194,7 @@ LearnedServices Generation::hand_over_store() {
 bool Generation::drain(std::chrono::milliseconds deadline) {
   const bool drained = data_server_->drain(deadline);
   if (admin_server_) drain_admin(deadline);
-  close_external_metrics();
+  close_for_autoscalers();
   return drained;
 }
 

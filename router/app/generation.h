@@ -27,6 +27,7 @@
 #include "router/proxy/proxy.h"
 #include "router/recording/recorder.h"
 #include "router/scaling/external_metrics.h"
+#include "router/scaling/external_scaler.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/process_metrics.h"
 #include "runtime/net/loop.h"
@@ -69,8 +70,8 @@ class Generation {
  private:
   Generation(const RouterConfig& config, RouterLoops& loops) : config_(config), loops_(loops) {}
   Status open(ListeningSockets inherited, LearnedServices* learned);
-  Status open_external_metrics();
-  void close_external_metrics();
+  Status open_for_autoscalers();
+  void close_for_autoscalers();
   std::vector<VersionLoad> loads() const;
   void drain_admin(std::chrono::milliseconds deadline);
 
@@ -87,9 +88,12 @@ class Generation {
   std::unique_ptr<kubernetes::SliceWatch> slices_;  // null: no version is in EndpointSlices
   std::unique_ptr<Proxy> proxy_;
   std::unique_ptr<AdminApi> admin_;
+  LoadSource own_load_;
   std::unique_ptr<ExternalMetrics> external_metrics_;
-  std::unique_ptr<net::Server> data_server_, admin_server_, external_metrics_server_;  // the last: null without that API
-  Descriptor admin_socket_;  // kept for a successor after the admin server has ended
+  std::unique_ptr<ExternalScaler> external_scaler_;
+  std::unique_ptr<net::Server> data_server_, admin_server_;
+  std::unique_ptr<net::Server> external_metrics_server_, external_scaler_server_;  // null without that API
+  Descriptor admin_socket_;                                                        // kept for a successor after the admin server has ended
   uint16_t admin_port_ = 0;
 };
 

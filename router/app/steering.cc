@@ -61,6 +61,14 @@ void Steering::advertise(std::string admin) {
   if (replicas_) replicas_->advertise(std::move(admin));
 }
 
+std::vector<VersionLoad> Steering::whole_load(std::vector<VersionLoad> own) const {
+  return replicas_ ? replicas_->with_load_of_others(std::move(own)) : own;
+}
+
+void Steering::share_load(LoadSource source) {
+  if (replicas_) replicas_->share_load(std::move(source));
+}
+
 void Steering::on_change() {
   if (replicas_) replicas_->tell_verdicts();
 }

@@ -40,6 +40,10 @@ class Steering final : private Observer {
   const Controller& controller() const { return *controller_; }
   /// If several routers share the rollouts: the URL of this one's admin API, known once it listens.
   void advertise(std::string admin);
+  /// Of all routers: `own`, and what the others tell.
+  std::vector<VersionLoad> whole_load(std::vector<VersionLoad> own) const;
+  /// From now on the load that `source` reports goes to the other routers, if there are any.
+  void share_load(LoadSource source);
   /// Controller::retire(), in an order in which no thread changes a service that is no longer saved.
   void retire();
 

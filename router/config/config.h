@@ -213,6 +213,12 @@ struct ExternalMetricsConfig {
   std::shared_ptr<net::TlsContext> tls;  ///< always: the API server speaks nothing else
 };
 
+/// The protocol of KEDA's external scalers.
+struct ExternalScalerConfig {
+  Listen listen;
+  std::shared_ptr<net::TlsContext> tls;  ///< null: without TLS
+};
+
 struct RouterConfig {
   Listen listen{"127.0.0.1", 8080};
   std::shared_ptr<net::TlsContext> tls;  ///< for `listen`; null: without TLS
@@ -221,6 +227,7 @@ struct RouterConfig {
   KubernetesConfig kubernetes;
   std::optional<ReplicasConfig> replicas;
   std::optional<ExternalMetricsConfig> external_metrics;
+  std::optional<ExternalScalerConfig> external_scaler;
   int io_threads = 1;
   net::Limits limits;
   std::vector<ServiceConfig> services;  ///< of the file, in its order; after them the further tracks

@@ -76,6 +76,7 @@ std::vector<std::shared_ptr<net::TlsContext>> tls_contexts(const RouterConfig& c
   std::vector<std::shared_ptr<net::TlsContext>> all = {config.tls, config.admin.tls, config.prometheus_tls, config.kubernetes.tls};
   if (config.replicas && config.replicas->etcd) all.push_back(config.replicas->etcd->tls);
   if (config.external_metrics) all.push_back(config.external_metrics->tls);
+  if (config.external_scaler) all.push_back(config.external_scaler->tls);
   for (const ServiceConfig& service : config.services)
     for (const VersionConfig& version : service.versions) all.push_back(version.tls);
   for (const WebhookConfig& webhook : config.webhooks) all.push_back(webhook.tls);

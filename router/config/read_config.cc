@@ -73,6 +73,24 @@ Result<ExternalMetricsConfig> read_external_metrics(const Node& node) {
   return metrics;
 }
 
+/// Who may see the load of a version? Beyond loopback somebody must have thought about that.
+Result<ExternalScalerConfig> read_external_scaler(const Node& node) {
+  SERIN_CHECK(node.allow_only({"listen", "tls"}));
+  ExternalScalerConfig scaler;
+  SERIN_TRY(const Node listen, node.at("listen"));
+  SERIN_TRY(scaler.listen, read_listen(listen));
+  if (const auto tls = node.find("tls"); tls && tls->is_map()) {
+    SERIN_TRY(scaler.tls, read_listener_tls(*tls));
+  } else if (tls) {
+    SERIN_CHECK(tls->one_of({"none"}));
+  } else if (!scaler.listen.is_loopback()) {
+    return node.error(
+        fmt::format("{} is not loopback: give tls, or let every client that reaches the port read the load of each version: tls: none",
+                    scaler.listen.address));
+  }
+  return scaler;
+}
+
 /// Names stand in URLs, in metrics and in the log.
 Result<std::string> read_name(const Node& owner) {
   SERIN_TRY(const Node node, owner.at("name"));
@@ -304,8 +322,8 @@ Result<RouterConfig> load_config(const std::string& path) {
 }
 
 Result<RouterConfig> read_config(const Node& root) {
-  SERIN_CHECK(root.allow_only({"listen", "tls", "admin", "store", "replicas", "kubernetes", "external_metrics", "io_threads", "limits",
-                               "services", "webhooks", "prometheus"}));
+  SERIN_CHECK(root.allow_only({"listen", "tls", "admin", "store", "replicas", "kubernetes", "external_metrics", "external_scaler",
+                               "io_threads", "limits", "services", "webhooks", "prometheus"}));
   RouterConfig config;
   if (const auto listen = root.find("listen")) {
     SERIN_TRY(config.listen, read_listen(*listen));
@@ -324,6 +342,9 @@ Result<RouterConfig> read_config(const Node& root) {
   SERIN_CHECK(read_store(root, config));
   if (const auto metrics = root.find("external_metrics")) {
     SERIN_TRY(config.external_metrics, read_external_metrics(*metrics));
+  }
+  if (const auto scaler = root.find("external_scaler")) {
+    SERIN_TRY(config.external_scaler, read_external_scaler(*scaler));
   }
   SERIN_TRY(config.io_threads, root.integer("io_threads", 1, 64, config.io_threads));
   if (const auto limits = root.find("limits")) {

@@ -63,6 +63,9 @@ class Endpoints {
   void count_healthy();
   int64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   double requests_per_second(Time now) const { return recent_.per_second(now); }
+  /// A request came for this version while none of its endpoints was healthy. Where replicas went to none, it asks for the first one.
+  void count_unserved() { unserved_.count(std::chrono::steady_clock::now()); }
+  int64_t unserved(Time now) const { return unserved_.lately(now); }
 
   /// The endpoint with the fewest requests in flight among those allowed; `random` breaks ties. A new one counts as busier for a while
   /// (slow start). If none is healthy it chooses from all, because a wrong health check must not cause an outage. `avoid` is skipped if
@@ -83,7 +86,7 @@ class Endpoints {
   Published<List> list_;
   std::atomic<size_t> healthy_{0};
   std::atomic<int64_t> in_flight_{0};
-  RecentRequests recent_;
+  RecentRequests recent_, unserved_;
 };
 
 }  // namespace serin::router

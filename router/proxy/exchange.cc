@@ -188,6 +188,7 @@ void Exchange::extend(Attempt& attempt) {
 /// On `version`, or on stable where that has nobody to give; the client is told where nobody can.
 void Exchange::attempt(size_t version, Purpose purpose, const EndpointState* avoid) {
   if (lane_.loop().now() >= deadline_) return fail(version, Code::kDeadlineExceeded, "the deadline passed before a version answered");
+  if (Endpoints& wanted = *service_->versions[version]; wanted.healthy() == 0) wanted.count_unserved();
   if (begin(version, purpose, avoid)) return;
   const size_t stable = placed_.split.stable;
   if (version != stable && purpose != Purpose::kForced) {

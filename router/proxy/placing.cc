@@ -218,6 +218,7 @@ void place_by_split(const Service& service, Lane& lane, const net::Headers& head
   size_t version = 0;
   for (; point >= split.ppm[version]; ++version) point -= split.ppm[version];
   if (!is_healthy(service, version)) {
+    service.versions[version]->count_unserved();
     placed.purpose = Purpose::kFallback;
     return;
   }

@@ -192,16 +192,22 @@ void Proxy::hand_endpoints_to(RouterConfig& next) const {
 
 void Proxy::stop_being_ready() { state_->router.ending = true; }
 
-std::vector<VersionLoad> Proxy::loads() const {
-  const auto now = std::chrono::steady_clock::now();
-  std::vector<VersionLoad> loads;
+LoadSource Proxy::load_source() const {
+  std::vector<std::pair<std::string, std::shared_ptr<const Endpoints>>> all;
   for (const auto& [name, service] : state_->router.services)
-    for (const auto& endpoints : service->versions)
+    for (const auto& endpoints : service->versions) all.emplace_back(name, endpoints);
+  return [all = std::move(all)] {
+    const auto now = std::chrono::steady_clock::now();
+    std::vector<VersionLoad> loads;
+    loads.reserve(all.size());
+    for (const auto& [name, endpoints] : all)
       loads.push_back({.service = name,
                        .version = endpoints->version(),
                        .in_flight = endpoints->in_flight(),
-                       .requests_per_second = endpoints->requests_per_second(now)});
-  return loads;
+                       .requests_per_second = endpoints->requests_per_second(now),
+                       .unserved = endpoints->unserved(now)});
+    return loads;
+  };
 }
 
 }  // namespace serin::router

@@ -35,8 +35,8 @@ class Proxy {
   void hand_endpoints_to(RouterConfig& next) const;
   /// From now on /v2/health/ready answers 503; everything else continues.
   void stop_being_ready();
-  /// Of every version of every service. From any thread.
-  std::vector<VersionLoad> loads() const;
+  /// Tells the load of every version of every service. It may be called from any thread, also after this proxy has ended.
+  LoadSource load_source() const;
 
  private:
   struct State;

@@ -25,7 +25,7 @@ namespace {
 namespace json = boost::json;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSendEvery{10}, kAnswerWithin{300}, kTellAgain{50};
+constexpr milliseconds kSendEvery{10}, kAnswerWithin{300}, kTellAgain{50}, kTellLoadEvery{250};
 constexpr int kTellTimes = 20;
 constexpr std::chrono::minutes kSpeakToGone{10};
 constexpr size_t kLargestMessage = size_t{4} << 20;
@@ -71,6 +71,8 @@ struct Peers::State {
     int times;
   };
   std::vector<Untold> untold;  // trips that somebody has not heard of
+  LoadSource load;             // null: nobody asks for it
+  std::chrono::steady_clock::time_point next_load;
   std::shared_ptr<metrics::Counter> received, dropped;
 
   net::Loops loops{1};
@@ -82,6 +84,7 @@ struct Peers::State {
   void send_sightings();
   void send(const std::string& service, const store::Member& to);
   void tell(const std::shared_ptr<const std::string>& body, const store::Member& to, int times);
+  void tell_load(std::chrono::steady_clock::time_point now);
   void remember(std::vector<store::Member> alive);
   const store::Member* find(const std::string& id) const {
     const auto found = std::ranges::find(members, id, &store::Member::id);
@@ -105,6 +108,12 @@ net::Response Peers::State::answer(const net::Request& request) {
     const auto message = decode(request.body);
     if (!message) return net::json_error(400, message.error().message);
     receive(*message);
+    return {};
+  }
+  if (request.path == "/v1/loads") {
+    auto message = decode_loads(request.body);
+    if (!message) return net::json_error(400, message.error().message);
+    if (find(message->member) != nullptr) events.loads(std::move(*message));
     return {};
   }
   return net::json_error(404, "not found");
@@ -143,6 +152,22 @@ void Peers::State::tick() {
     else
       untold.push_back(trip);
   send_sightings();
+  tell_load(now);
+}
+
+/// One that is lost is followed by the next one.
+void Peers::State::tell_load(std::chrono::steady_clock::time_point now) {
+  if (!load || now < next_load) return;
+  next_load = now + kTellLoadEvery;
+  if (members.size() < 2) return;
+  const auto body = std::make_shared<const std::string>(encode_loads({.member = self, .loads = load()}));
+  for (const store::Member& to : members) {
+    const auto origin = to.id == self ? std::nullopt : origin_of(to.peer);
+    if (!origin) continue;
+    net::Outgoing request{.method = "POST", .target = "/v1/loads", .body = body};
+    request.headers.set("Authorization", "Bearer " + to.secret);
+    client->send(*origin, std::move(request), kAnswerWithin, [](const Result<net::Response>&) {});
+  }
 }
 
 void Peers::State::send_sightings() {
@@ -237,6 +262,10 @@ void Peers::set_members(std::string self, std::vector<store::Member> members, st
       }
     std::erase_if(raw->senders, [raw](const auto& sender) { return raw->find(sender.first) == nullptr; });
   });
+}
+
+void Peers::share_load(LoadSource source) {
+  state_->loops.post(0, [raw = state_.get(), source = std::move(source)]() mutable { raw->load = std::move(source); });
 }
 
 void Peers::tell(std::vector<store::Trip> trips) {

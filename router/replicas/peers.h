@@ -5,6 +5,7 @@
 //
 //   POST /v1/trip         store::Trip as JSON: acted on at once
 //   POST /v1/sightings    sightings.h, to the leader every 10 ms
+//   POST /v1/loads        shared_load.h, to every other router four times a second
 //
 // Each request carries the secret that its receiver keeps in the shared store (Authorization: Bearer). The protocol is plain HTTP: keep the
 // port on a private network.
@@ -17,6 +18,7 @@
 
 #include "router/config/config.h"
 #include "router/control/sightings.h"
+#include "router/scaling/shared_load.h"
 #include "router/store/shared_store.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
@@ -25,6 +27,7 @@ namespace serin::router {
 
 /// Called on the thread of Peers; they must not wait.
 struct PeerEvents {
+  std::function<void(LoadMessage)> loads;
   std::function<void(const store::Trip&)> trip;
   std::function<void(const Sightings&)> sightings;
   /// The sightings to send, one for each requested service.
@@ -44,6 +47,8 @@ class Peers {
   void set_members(std::string self, std::vector<store::Member> members, std::string leader);
   /// Sends to every other member at once, with a few retries; the store has the trips, too.
   void tell(std::vector<store::Trip> trips);
+  /// From now on the load that `source` reports goes to every other member.
+  void share_load(LoadSource source);
 
  private:
   struct State;

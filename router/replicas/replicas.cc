@@ -47,6 +47,7 @@ struct Replicas::State {
   const Services& named;
   const std::vector<std::unique_ptr<ServiceControl>>& services;
   std::function<void()> changed;
+  SharedLoad load;
   std::unique_ptr<Peers> peers;
   std::vector<std::shared_ptr<void>> gauges;
 
@@ -241,7 +242,8 @@ Result<std::unique_ptr<Replicas>> Replicas::start(const ReplicasConfig& config, 
   auto state = std::make_unique<State>(store, services, std::move(changed));
   State* raw = state.get();
   SERIN_TRY(state->peers, Peers::start(config.listen,
-                                       {.trip = [raw](const store::Trip& trip) { raw->act_on(trip); },
+                                       {.loads = [raw](LoadMessage told) { raw->load.note(std::move(told), now()); },
+                                        .trip = [raw](const store::Trip& trip) { raw->act_on(trip); },
                                         .sightings =
                                             [raw](const Sightings& seen) {
                                               ServiceControl* service = raw->named.find(seen.service);
@@ -328,6 +330,18 @@ void Replicas::advertise(std::string admin) {
 }
 
 void Replicas::tell_verdicts() { state_->gather_trips(); }
+
+void Replicas::share_load(LoadSource source) { state_->peers->share_load(std::move(source)); }
+
+std::vector<VersionLoad> Replicas::with_load_of_others(std::vector<VersionLoad> own) const {
+  std::vector<std::string> others;
+  {
+    const MutexLock lock(state_->mutex);
+    for (const store::Member& member : state_->seen.members)
+      if (member.id != state_->self.id) others.push_back(member.id);
+  }
+  return state_->load.with(std::move(own), others, now());
+}
 
 ReplicasStatus Replicas::status() const {
   const MutexLock lock(state_->mutex);

@@ -12,10 +12,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "router/config/config.h"
 #include "router/control/service_status.h"
 #include "router/control/services.h"
+#include "router/scaling/version_load.h"
 #include "router/store/shared_store.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
@@ -36,6 +38,10 @@ class Replicas {
   /// A service may have reached a verdict: the other routers are notified before the calling thread continues.
   void tell_verdicts();
   ReplicasStatus status() const;
+  /// From now on the load that `source` reports goes to the other routers.
+  void share_load(LoadSource source);
+  /// This router's load together with that of the others.
+  std::vector<VersionLoad> with_load_of_others(std::vector<VersionLoad> own) const;
 
  private:
   struct State;

@@ -5,7 +5,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "router/scaling/label_selector.h"
+#include "router/scaling/load_metric.h"
 #include "runtime/base/json_quote.h"
 #include "runtime/base/number.h"
 
@@ -24,14 +25,6 @@ using net::Response;
 
 constexpr std::string_view kGroups = "/apis", kGroup = "/apis/external.metrics.k8s.io", kVersion = "/apis/external.metrics.k8s.io/v1beta1",
                            kNamespaces = "/apis/external.metrics.k8s.io/v1beta1/namespaces/";
-
-struct Metric {
-  std::string_view name;
-  double (*value)(const VersionLoad&);
-};
-constexpr std::array<Metric, 2> kMetrics = {
-    {{"serin_route_in_flight_requests", [](const VersionLoad& load) { return static_cast<double>(load.in_flight); }},
-     {"serin_route_requests_per_second", [](const VersionLoad& load) { return load.requests_per_second; }}}};
 
 constexpr std::string_view kGroupJson =
     R"("name":"external.metrics.k8s.io","versions":[{"groupVersion":"external.metrics.k8s.io/v1beta1","version":"v1beta1"}],)"
@@ -61,7 +54,7 @@ Response failure(int status, std::string_view reason, std::string_view message) 
 
 std::string resources() {
   std::string list;
-  for (const Metric& metric : kMetrics)
+  for (const LoadMetric& metric : load_metrics())
     list += fmt::format(R"({}{{"name":"{}","singularName":"","namespaced":true,"kind":"ExternalMetricValueList","verbs":["get"]}})",
                         list.empty() ? "" : ",", metric.name);
   return fmt::format(R"({{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"external.metrics.k8s.io/v1beta1","resources":[{}]}})",
@@ -126,8 +119,8 @@ Response ExternalMetrics::answer(const Request& request) const {
 }
 
 Response ExternalMetrics::values(std::string_view name, std::string_view query) const {
-  const auto* const metric = std::ranges::find(kMetrics, name, &Metric::name);
-  if (metric == kMetrics.end()) return failure(404, "NotFound", fmt::format("no metric {}", name));
+  const LoadMetric* metric = find_load_metric(name);
+  if (metric == nullptr) return failure(404, "NotFound", fmt::format("no metric {}", name));
   const auto text = decoded(parameter(query, "labelSelector"));
   const auto selector = LabelSelector::parse(text ? *text : "");
   if (!text || !selector) return failure(400, "BadRequest", text ? selector.error().message : "labelSelector: has a broken escape");

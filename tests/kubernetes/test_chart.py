@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -10,7 +11,9 @@ import yaml
 from certificates import Authority
 from cluster import program, why_not
 from conftest import ROOT, SERIN
+from external_scaler import Scaler
 from manifests import CHART, KUBERNETES, OVERLAYS, SCALERS, chart, files_of, helm_template, kinds, overlay, pod_templates
+from routers import Router, write_config
 from value_sets import BAD, GOOD
 
 pytestmark = pytest.mark.skipif(bool(why_not("helm", "kustomize")), reason=why_not("helm", "kustomize"))
@@ -77,7 +80,7 @@ def test_alerts_and_dashboard_are_the_files_of_this_repository():
     assert dashboard["data"]["serin-rollouts.json"].strip() == (ROOT / "deploy/grafana/serin-rollouts.json").read_text().strip()
 
 
-@pytest.mark.parametrize("source", [*OVERLAYS, "keda-defaults", "queue.yaml", "in-flight.yaml", "adapter.yml"])
+@pytest.mark.parametrize("source", [*OVERLAYS, "keda-defaults", "keda-and-router", "queue.yaml", "in-flight.yaml", "adapter.yml"])
 def test_what_replicas_are_counted_by_is_a_gauge_that_the_programs_export(source):
     """A counter only rises, and so would the replicas (pytorch/serve#3286). tests/references holds the pages of metrics to the programs."""
     gauges = {name for page in ("runtime/serving/host/METRICS.md", "router/view/METRICS.md")
@@ -87,10 +90,29 @@ def test_what_replicas_are_counted_by_is_a_gauge_that_the_programs_export(source
     elif source.endswith(".yaml"):
         text = re.search(rf"```yaml\n# {source}\n(.*?)```", (KUBERNETES / "README.md").read_text(), re.S)[1]
     else:
-        objects = chart({"runtime": {"autoscaling": {"kind": "keda"}}}) if source == "keda-defaults" else overlay(source)
+        values = {"keda-defaults": {"runtime": {"autoscaling": {"kind": "keda"}}}, "keda-and-router": GOOD["keda-and-router"]}
+        objects = chart(values[source]) if source in values else overlay(source)
         text = json.dumps([each["spec"] for each in objects if each["kind"] in SCALERS])
     named = set(re.findall(r"\b(?:nv|serin)_\w+", text))
-    assert named <= gauges and (named or source not in ("gpu", "gpu-mig", "keda", "keda-defaults", "queue.yaml", "in-flight.yaml", "adapter.yml"))
+    assert named <= gauges and (named or source not in ("gpu", "gpu-mig", "keda", "keda-defaults", "keda-and-router", "queue.yaml", "in-flight.yaml", "adapter.yml"))
+
+
+def test_a_router_answers_the_triggers_of_its_scaled_objects(tmp_path):
+    """With the names of the chart's router.yaml, and with the metadata that KEDA passes on."""
+    objects, asked = chart(GOOD["keda-and-router"]), Scaler()
+    [config] = [yaml.safe_load(each["data"]["router.yaml"]) for each in kinds(objects, "ConfigMap") if each["metadata"]["name"] == "serin-router"]
+    versions = [{"name": each["name"], "endpoints": [{"url": "http://127.0.0.1:9"}]} for each in config["services"][0]["versions"]]
+    write_config(tmp_path, {"name": "digits", "initial_stable": "1", "versions": versions}, external_scaler=asked.yaml)
+    with Router(tmp_path, "route", "--drain-seconds", 0, "--config", tmp_path / "router.yaml"):
+        found = {each["metadata"]["name"]: [asked.trigger(**trigger["metadata"]).spec() for trigger in each["spec"]["triggers"]]
+                 for each in kinds(objects, "ScaledObject")}
+    assert found == {"serin": [("serin_route_in_flight_requests", 8, 8)], "serin-canary": [("serin_route_requests_per_second", 1, 0.5)]}
+    reached = {trigger["metadata"]["scalerAddress"].partition(":")[::2] for each in kinds(objects, "ScaledObject") for trigger in each["spec"]["triggers"]}
+    [service] = [each for each in kinds(objects, "Service") if each["metadata"]["name"] == "serin-router-keda"]
+    assert reached == {("serin-router-keda.models.svc", str(service["spec"]["ports"][0]["port"]))} and config["external_scaler"]["listen"].endswith(":8444")
+    [pod] = [each["spec"]["template"]["spec"] for each in pod_templates(objects) if each["metadata"]["name"] == "serin-router"]
+    ports = {port["name"]: port["containerPort"] for port in pod["containers"][0]["ports"]}
+    assert ports[service["spec"]["ports"][0]["targetPort"]] == 8444
 
 
 def test_a_changed_configuration_starts_new_routers():
@@ -106,13 +128,14 @@ def test_the_router_takes_its_configuration(tmp_path, name):
     made = next(each for each in kinds(chart(GOOD[name]), "ConfigMap") if each["metadata"]["name"] == "serin-router")
     (tmp_path / "tokens.yaml").write_text(f"tokens: [{{name: me, role: admin, sha256: {'0' * 64}}}]\n")
     text = made["data"]["router.yaml"].replace("POD_IP", "10.0.0.5")
-    for place in ("/etc/serin/tokens", "/etc/serin/tls", "/etc/serin/external-metrics", "/var/lib/serin"):
+    for place in ("/etc/serin/tokens", "/etc/serin/tls", "/etc/serin/external-metrics", "/etc/serin/external-scaler", "/var/lib/serin"):
         text = text.replace(place, str(tmp_path))
     if "tls:" in text:
         Authority(tmp_path).issue("tls")
         for kind in ("crt", "key"):
             (tmp_path / "authority" / f"tls.{kind}").rename(tmp_path / f"tls.{kind}")
-        (tmp_path / "authority/ca.crt").rename(tmp_path / "front-proxy-ca.crt")
+        for name in ("ca.crt", "front-proxy-ca.crt"):
+            shutil.copy(tmp_path / "authority/ca.crt", tmp_path / name)
     (tmp_path / "router.yaml").write_text(text)
     done = subprocess.run([SERIN, "route", "--config", tmp_path / "router.yaml", "--check"], capture_output=True, text=True, check=False, timeout=20)
     assert done.returncode == 0, done.stderr

@@ -36,6 +36,14 @@ GOOD = {
         "monitoring": {"serviceMonitor": True, "rules": True, "runbooks": "https://git.example.com/RUNBOOK.md#", "dashboard": True, "labels": {"release": "prometheus"}}},
     "pod-monitor": {"runtime": {"models": CLAIM}, "monitoring": {"serviceMonitor": True, "podMonitor": True, "interval": "5s"}},
     "keda": {"runtime": {"models": CLAIM, "autoscaling": {"kind": "keda", "min": 0, "keda": {"query": "sum(x)", "threshold": "2"}}}},
+    "keda-and-router": {
+        "runtime": {"models": CLAIM, "autoscaling": {"kind": "keda", "min": 0, "keda": {"source": "router", "threshold": "8"}}},
+        "canary": {"enabled": True, "autoscaling": {"min": 1, "keda": {"metric": "serin_route_requests_per_second", "threshold": "0.5"}}},
+        "router": {"enabled": True, "services": SERVICES,
+                   "externalScaler": {"enabled": True, "secret": "scaler", "kedaSecret": "keda", "kedaNamespace": "keda-system"}}},
+    "keda-and-router-without-tls": {
+        "runtime": {"models": CLAIM, "autoscaling": {"kind": "keda", "keda": {"source": "router"}}},
+        "router": {"enabled": True, "services": SERVICES, "externalScaler": {"enabled": True}}},
     "istio": {"runtime": {"models": CLAIM}, "canary": {"enabled": True}, "router": {"enabled": True, "services": SERVICES}, "istio": {"enabled": True}},
     "kserve": {"runtime": {"enabled": False}, "kserve": {"enabled": True}},
     "more-metrics": {"runtime": {"models": CLAIM, "autoscaling": {"metrics": [
@@ -84,6 +92,11 @@ BAD = [
     ("nodeTaints", {"router": {"nodeTaints": ["a taint"]}}),
     ("nodeTaints", {"router": {"enabled": True, "services": SERVICES, "store": {"kind": "sqlite"}, "nodeTaints": ["karpenter.sh/disrupted"]}}),
     ("caBundle", {"router": {"externalMetrics": {"caBundle": "/etc/ca.crt"}}}),
+    ("externalScaler", {"runtime": {"autoscaling": {"kind": "keda", "keda": {"source": "router"}}}}),
+    ("track is stable", {"runtime": {"autoscaling": {"kind": "keda", "keda": {"source": "router"}}},
+                         "router": {"enabled": True, "config": "listen: 0.0.0.0:8080\n", "externalScaler": {"enabled": True}}}),
+    ("kedaSecret", {"router": {"enabled": True, "services": SERVICES, "externalScaler": {"enabled": True, "secret": "scaler"}}}),
+    ("metric", {"runtime": {"autoscaling": {"keda": {"metric": "serin_route_requests_total"}}}}),
     ("selector", {"runtime": {"autoscaling": {"metrics": [{"type": "external", "name": "a", "average": "1", "selector": {"service": 1}}]}}}),
     ("host", {"ingress": {"host": 3}}),
     ("maxUnavailable", {"disruption": {"maxUnavailable": "1 pod"}}),

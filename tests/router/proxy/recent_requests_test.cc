@@ -24,6 +24,15 @@ TEST(RecentRequests, IsTheMeanOfTenWholeSeconds) {
   EXPECT_EQ(recent.per_second(kStart + seconds(30)), 0);
 }
 
+TEST(RecentRequests, SeesTheFirstOneAtOnce) {
+  RecentRequests recent;
+  EXPECT_EQ(recent.lately(kStart), 0);
+  recent.count(kStart + milliseconds(900));
+  EXPECT_EQ(recent.lately(kStart + milliseconds(900)), 1);
+  EXPECT_EQ(recent.lately(kStart + milliseconds(10'999)), 1);
+  EXPECT_EQ(recent.lately(kStart + seconds(11)), 0);
+}
+
 TEST(RecentRequests, ForgetsWhatWasCountedInTheSameBucketLongAgo) {
   RecentRequests recent;
   for (int i = 0; i < 50; ++i) recent.count(kStart);

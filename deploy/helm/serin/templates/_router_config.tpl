@@ -43,5 +43,9 @@ replicas: {max: {{ $r.maxReplicas }}, listen: "0.0.0.0:8082"}
 {{- $folder := "/etc/serin/external-metrics" }}
 external_metrics: {listen: "0.0.0.0:8443", tls: {cert: {{ $folder }}/tls.crt, key: {{ $folder }}/tls.key, client_ca: {{ $folder }}/front-proxy-ca.crt}}
 {{- end }}
+{{- if $r.externalScaler.enabled }}
+{{- $folder := "/etc/serin/external-scaler" }}
+external_scaler: {listen: "0.0.0.0:8444", tls: {{ if $r.externalScaler.secret }}{cert: {{ $folder }}/tls.crt, key: {{ $folder }}/tls.key, client_ca: {{ $folder }}/ca.crt}{{ else }}none{{ end }}}
+{{- end }}
 services: {{- toYaml $services | nindent 2 }}
 {{- end }}
