@@ -2,6 +2,7 @@
 
 #include "router/scaling/external_metrics.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "runtime/base/config.h"
@@ -25,7 +26,7 @@ net::Response ask(std::string path, std::string query = "", std::string method =
 }
 
 std::string values_at(const std::string& metric, const std::string& query) {
-  const net::Response response = ask(std::string(kApi) + "/namespaces/models/" + metric, query);
+  const net::Response response = ask(fmt::format("{}/namespaces/models/{}", kApi, metric), query);
   EXPECT_EQ(response.status, 200) << response.body;
   const auto root = config::Node::parse(response.body, "answer");
   EXPECT_TRUE(root) << response.body;
@@ -57,7 +58,7 @@ TEST(ExternalMetrics, GivesQuantitiesOfThoseThatAreSelected) {
 }
 
 TEST(ExternalMetrics, RefusesTheRest) {
-  const std::string metric = std::string(kApi) + "/namespaces/models/serin_route_in_flight_requests";
+  const std::string metric = fmt::format("{}/namespaces/models/serin_route_in_flight_requests", kApi);
   EXPECT_EQ(ask(metric, "labelSelector=a%3").status, 400);
   EXPECT_EQ(ask(metric, "labelSelector=a+b").status, 400);
   EXPECT_EQ(ask(metric, "", "POST").status, 405);
