@@ -43,6 +43,29 @@ class RealPods:
         assert self.cluster.api(f"{self.collection}/serin-v1-{server.port}", method="DELETE").status == 200
 
 
+class PublishedSlices:
+    """EndpointSlices of the pods of pod_harness.py, written as the controller of EndpointSlices writes them."""
+
+    def __init__(self, pods):
+        self.pods, self._told = pods, {}
+
+    def publish(self, endpoints):
+        now = {each.pod: each for each in endpoints}
+        for name, each in now.items():
+            if self._told.get(name) != each:
+                self.pods.set(Server(each), ready=each.ready, serving=each.serving, terminating=each.terminating, node=each.node)
+        for name in self._told.keys() - now.keys():
+            self.pods.remove(Server(self._told[name]))
+        self._told = now
+
+
+class Server:
+    """Of a pod, for RealPods."""
+
+    def __init__(self, endpoint):
+        self.host, self.port = endpoint.address, endpoint.ports["http"]
+
+
 def discover(route, pods, folder, taints=(), **more):
     """A router that has the endpoints of its only version from these slices. Its account may do what deploy/kubernetes/crds/router-role.yaml says.
     `taints`: of nodes, which it may read then, too."""

@@ -7,7 +7,7 @@
         pods.drain("node-1", notice=120)
         pods.scale(0)
 
-Each pod has an address of its own on loopback. Of kubelet there are: startup, readiness and liveness probes, preStop, SIGTERM, the grace period, SIGKILL,
+Each pod has an address of its own on loopback, or ports of its own at one address. Of kubelet there are: startup, readiness and liveness probes, preStop, SIGTERM, the grace period, SIGKILL,
 restarts with their back-off, and limits as cgroups where this user may make some. Of controllers there are: rolling updates by maxSurge and
 maxUnavailable, replacement of pods that go, spreading over nodes, and endpoints as an EndpointSlice has them.
 """
@@ -39,7 +39,7 @@ class PodEndpoint:
     pod: str
     node: str
     address: str
-    ports: dict  # name: number; the same for all pods
+    ports: dict  # name: number
     serving: bool
     terminating: bool
 
@@ -252,9 +252,10 @@ class Pod:
 
 
 class Pods:
-    """`volumes`: the folder of each claim, ConfigMap and Secret by its name. `publish`: what has publish([PodEndpoint])."""
+    """`volumes`: the folder of each claim, ConfigMap and Secret by its name. `publish`: what has publish([PodEndpoint]). `address`: of all pods, whose ports
+    then differ; None: addresses on loopback, and the same ports."""
 
-    def __init__(self, deployment, home, volumes, publish, replicas=None, nodes=("node-1", "node-2", "node-3")):
+    def __init__(self, deployment, home, volumes, publish, replicas=None, nodes=("node-1", "node-2", "node-3"), address=None):
         spec = deployment["spec"]
         self.replicas = spec.get("replicas", 1) if replicas is None else replicas
         self.template = read_template(deployment)
@@ -263,7 +264,7 @@ class Pods:
             raise NotUnderstood("minReadySeconds")
         self.all, self.gone = [], []  # pods
         self._name, self._home, self._volumes, self._publish, self._nodes = deployment["metadata"]["name"], home, volumes, publish, list(nodes)
-        self._ports = {name: free_port() for name in self.template.ports}
+        self._address, self._ports = address, {name: free_port() for name in self.template.ports}
         self._numbers, self._revision, self._told = itertools.count(1), 1, None
         self._lock = threading.RLock()
         self._wake, self._over = threading.Event(), False
@@ -357,5 +358,7 @@ class Pods:
         number = next(self._numbers)
         taken = [pod.node for pod in self.all if not pod.terminating]
         node = min(self._nodes, key=taken.count)
-        self.all.append(Pod(self.template, f"{self._name}-{number}", self._revision, node, f"127.1.{number // 250}.{number % 250 + 1}", self._ports, self._home,
-                            self._volumes, self._groups, self._wake.set))
+        address, ports = f"127.1.{number // 250}.{number % 250 + 1}", self._ports
+        if self._address:
+            address, ports = self._address, {name: free_port() for name in self._ports}
+        self.all.append(Pod(self.template, f"{self._name}-{number}", self._revision, node, address, ports, self._home, self._volumes, self._groups, self._wake.set))
