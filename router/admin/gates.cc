@@ -50,14 +50,16 @@ Standing stand(const ServiceStatus& status) {
 }
 
 Standing stand(const std::vector<ServiceStatus>& tracks, std::string_view version) {
+  const ServiceStatus& first = tracks.front();
+  const bool is_stable = is_named(first.stable, version);
   const ServiceStatus* ended = nullptr;
   for (const ServiceStatus& status : tracks) {
     if (!status.rollout || !is_named(status.rollout->state.canary, version)) continue;
-    if (!rollout::is_over(status.rollout->state.phase)) return stand(status);
-    if (ended == nullptr || status.rollout->state.phase == Phase::kRolledBack) ended = &status;
+    const Phase phase = status.rollout->state.phase;
+    if (!rollout::is_over(phase)) return stand(status);
+    if (phase == Phase::kSucceeded && !is_stable) continue;  // another version has become stable since
+    if (ended == nullptr || phase == Phase::kRolledBack) ended = &status;
   }
-  const ServiceStatus& first = tracks.front();
-  const bool is_stable = is_named(first.stable, version);
   if (ended != nullptr && (!is_stable || ended->rollout->state.phase == Phase::kSucceeded)) return stand(*ended);
   return {.verdict = is_stable ? "promoted" : "insufficient_data",
           .service = first.service,

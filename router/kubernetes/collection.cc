@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 // So short that a connection whose other end is lost without a word is noticed; the server sends a bookmark before it ends a watch.
 constexpr std::chrono::seconds kFollowFor{60}, kLongEnough{1};
 constexpr int kFailuresUntilListed = 3;
+constexpr int kPage = 500;  // objects, as client-go has it
 
 }  // namespace
 
@@ -31,6 +32,9 @@ struct Collection::State {
   }
 
   void run();
+  std::string with_query(std::string_view part) const {
+    return fmt::format("{}{}{}", path, path.find('?') == std::string::npos ? '?' : '&', part);
+  }
   Status list();
   Status watch();
   /// One line of a watch. After an error the watch cannot go on.
@@ -51,12 +55,17 @@ struct Collection::State {
 };
 
 Status Collection::State::list() {
-  SERIN_TRY(const json::object answer, api.list(path));
-  std::string listed = text_at(answer, {"metadata", "resourceVersion"});
-  if (listed.empty()) return Error{Code::kUnavailable, fmt::format("Kubernetes API: GET {}: the answer is not a list", path)};
+  const std::string first = with_query(fmt::format("limit={}", kPage));
+  std::string listed, next;
   std::vector<json::object> all;
-  for (const json::value& item : answer.at("items").as_array())
-    if (item.is_object()) all.push_back(item.as_object());
+  do {
+    SERIN_TRY(json::object answer, api.list(next.empty() ? first : fmt::format("{}&continue={}", first, escaped(next))));
+    listed = text_at(answer, {"metadata", "resourceVersion"});
+    next = text_at(answer, {"metadata", "continue"});
+    if (listed.empty()) return Error{Code::kUnavailable, fmt::format("Kubernetes API: GET {}: the answer is not a list", path)};
+    for (json::value& item : answer.at("items").as_array())
+      if (item.is_object()) all.push_back(reader.kept ? reader.kept(item.as_object()) : std::move(item.as_object()));
+  } while (!next.empty() && sleeper.pause(std::chrono::nanoseconds(0)));
   version = std::move(listed);
   reader.listed(all);
   return {};
@@ -83,7 +92,7 @@ Status Collection::State::take(std::string_view line) {
 
 Status Collection::State::watch() {
   const auto began = Clock::now();
-  const std::string from = fmt::format("{}{}resourceVersion={}", path, path.find('?') == std::string::npos ? '?' : '&', version);
+  const std::string from = with_query("resourceVersion=" + version);
   Status taken;  // of the first event that could not be
   Status ended = api.watch(from, kFollowFor, [&](std::string_view line) {
     if (!taken) return;

@@ -2,6 +2,8 @@
 //
 // Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 //
+// A list comes in pages, of which no more is kept than the reader needs.
+//
 //   Collection slices(cluster, "/apis/discovery.k8s.io/v1/namespaces/models/endpointslices", {.listed = ..., .changed = ..., .failed = ...});
 //
 // A watch that ends goes on at the version that it has reached. Bookmarks advance this version while nothing changes. Only 410 (the version is
@@ -26,6 +28,8 @@ class Collection {
     std::function<void(const std::vector<boost::json::object>& all)> listed;  ///< in place of all that was known
     std::function<void(const boost::json::object& object, bool removed)> changed;
     std::function<void(const Error& trouble)> failed;  ///< an attempt, and another follows
+    /// Of a listed object, what `listed` gets of it; empty: all.
+    std::function<boost::json::object(const boost::json::object& object)> kept = {};
   };
 
   /// `path`: with its selectors.

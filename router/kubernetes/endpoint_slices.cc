@@ -52,14 +52,19 @@ uint16_t port_of(const EndpointSlice& slice, const std::string& port) {
 struct Candidate {
   SliceAddress address;
   bool ipv6;
-  bool ready, draining;  // as of the endpoint, but for one whose node is about to end
+  enum Rank { kReady, kLeaving, kDraining, kNone } rank;  // those of the lowest that there is get requests
   const EndpointSlice::Endpoint* endpoint;
 };
+
+Candidate::Rank rank_of(const EndpointSlice::Endpoint& endpoint, const Names& leaving) {
+  if (endpoint.ready) return leaving.contains(endpoint.node) ? Candidate::kLeaving : Candidate::kReady;
+  return endpoint.draining ? Candidate::kDraining : Candidate::kNone;
+}
 
 /// Of all slices, in an order that does not depend on theirs. What is there twice is there once: ready before not ready, IPv4 before IPv6.
 std::vector<Candidate> unique_candidates(std::vector<Candidate> all) {
   std::ranges::sort(all, [](const Candidate& a, const Candidate& b) {
-    if (a.ready != b.ready) return a.ready;
+    if (a.rank != b.rank) return a.rank < b.rank;
     if (a.ipv6 != b.ipv6) return b.ipv6;
     return a.address < b.address;
   });
@@ -134,23 +139,21 @@ SliceAddresses choose_addresses(const Slices& slices, const SliceSelection& sele
     without_port |= port == 0 && !slice.endpoints.empty();
     without_grpc |= grpc_port == 0 && !selection.grpc_port.empty() && !slice.endpoints.empty();
     if (port == 0) continue;
-    for (const EndpointSlice::Endpoint& endpoint : slice.endpoints) {
-      const bool leaving = endpoint.ready && preferences.leaving.contains(endpoint.node);
+    for (const EndpointSlice::Endpoint& endpoint : slice.endpoints)
       all.push_back({.address = {endpoint.address, port, grpc_port},
                      .ipv6 = slice.ipv6,
-                     .ready = endpoint.ready && !leaving,
-                     .draining = endpoint.draining || leaving,
+                     .rank = rank_of(endpoint, preferences.leaving),
                      .endpoint = &endpoint});
-    }
   }
   const std::vector<Candidate> candidates = unique_candidates(std::move(all));
-  const auto ready = [](const Candidate& each) { return each.ready; };
-  const bool hinted = !zone.empty() &&
-                      std::ranges::all_of(candidates, [&](const Candidate& each) { return !ready(each) || !each.endpoint->zones.empty(); });
-  const bool near = hinted && std::ranges::any_of(candidates, [&](const Candidate& each) { return ready(each) && is_for(each, zone); });
-  const bool draining = std::ranges::none_of(candidates, ready);
+  const Candidate::Rank best = candidates.empty() ? Candidate::kNone : candidates.front().rank;
+  const auto is_best = [best](const Candidate& each) { return each.rank == best; };
+  const bool hinted =
+      best < Candidate::kDraining && !zone.empty() &&
+      std::ranges::all_of(candidates, [&](const Candidate& each) { return !is_best(each) || !each.endpoint->zones.empty(); });
+  const bool near = hinted && std::ranges::any_of(candidates, [&](const Candidate& each) { return is_best(each) && is_for(each, zone); });
   for (const Candidate& each : candidates)
-    if (draining ? each.draining : ready(each) && (!near || is_for(each, zone))) chosen.addresses.push_back(each.address);
+    if (best != Candidate::kNone && is_best(each) && (!near || is_for(each, zone))) chosen.addresses.push_back(each.address);
   std::ranges::sort(chosen.addresses);
   const size_t count = chosen.addresses.size();
   if (!any) {

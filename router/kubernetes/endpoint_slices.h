@@ -5,7 +5,7 @@
 //   - An address gets requests while its condition `ready` is true or absent.
 //   - One that is `serving` and `terminating` gets none, unless no address is ready.
 //   - Where every ready address has a hint of zones, those for the router's own zone are preferred, if there is any.
-// One rule is added: an address on a node that is about to end counts as terminating, before its pod gets SIGTERM.
+// One rule is added: an address on a node that is about to end gets none, unless no other one is ready.
 #pragma once
 
 #include <boost/json.hpp>

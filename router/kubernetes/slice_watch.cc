@@ -46,6 +46,13 @@ std::string query_of(const std::vector<Follower>& followers) {
   return "?labelSelector=" + escaped(fmt::format("{} in ({})", kServiceLabel, names));
 }
 
+/// Of a Node. The rest of it is twenty times as long, and a cluster has thousands.
+json::object name_and_taints(const json::object& node) {
+  json::object kept{{"metadata", json::object{{"name", text_at(node, {"metadata", "name"})}}}};
+  if (const json::value* taints = find_at(node, {"spec", "taints"})) kept["spec"] = json::object{{"taints", *taints}};
+  return kept;
+}
+
 /// What is known of one namespace. Used under the lock of State.
 struct Namespace {
   std::vector<Follower> followers;
@@ -81,6 +88,12 @@ struct Namespace {
     for (Follower* follower : concerned) choose(*follower, choice);
   }
 
+  bool names_node(std::string_view node) const {
+    return std::ranges::any_of(slices, [&](const auto& slice) {
+      return std::ranges::find(slice.second.endpoints, node, &EndpointSlice::Endpoint::node) != slice.second.endpoints.end();
+    });
+  }
+
   /// After other preferences. Before the first list there is nothing to choose from, and nothing to tell.
   void choose_again(const Choice& choice) {
     for (Follower& follower : followers)
@@ -109,6 +122,9 @@ struct SliceWatch::State {
   void list_nodes(const std::vector<json::object>& all);
   void change_node(const json::object& node, bool removed);
   void set_leaving(Names leaving) SERIN_REQUIRES(mutex);
+  bool names_node(std::string_view node) const SERIN_REQUIRES(mutex) {
+    return std::ranges::any_of(namespaces, [&](const auto& each) { return each.second.names_node(node); });
+  }
 
   const Cluster cluster;
   const Names taints;
@@ -146,21 +162,28 @@ void SliceWatch::State::follow_nodes() {
       cluster, "/api/v1/nodes",
       Collection::Reader{.listed = [this](const std::vector<json::object>& all) { list_nodes(all); },
                          .changed = [this](const json::object& node, bool removed) { change_node(node, removed); },
-                         .failed = [](const Error&) {}}));  // it was logged, and the nodes that are known stay
+                         .failed = [](const Error&) {},  // it was logged, and the nodes that are known stay
+                         .kept = name_and_taints}));
 }
 
+/// A node that is gone stays among those that end while an endpoint is on it: its pods are removed a while later.
 void SliceWatch::State::list_nodes(const std::vector<json::object>& all) {
-  Names leaving;
-  for (const json::object& node : all)
-    if (has_taint(node, taints)) leaving.insert(text_at(node, {"metadata", "name"}));
+  Names leaving, there;
+  for (const json::object& node : all) {
+    const std::string name = text_at(node, {"metadata", "name"});
+    there.insert(name);
+    if (has_taint(node, taints)) leaving.insert(name);
+  }
   const MutexLock lock(mutex);
+  for (const std::string& name : choice.preferences.leaving)
+    if (!there.contains(name) && names_node(name)) leaving.insert(name);
   set_leaving(std::move(leaving));
 }
 
 void SliceWatch::State::change_node(const json::object& node, bool removed) {
   const std::string name = text_at(node, {"metadata", "name"});
-  const bool leaves = !removed && has_taint(node, taints);
   const MutexLock lock(mutex);
+  const bool leaves = removed ? names_node(name) : has_taint(node, taints);
   Names leaving = choice.preferences.leaving;
   if (leaves)
     leaving.insert(name);
@@ -173,9 +196,9 @@ void SliceWatch::State::set_leaving(Names leaving) {
   const Names before = std::exchange(choice.preferences.leaving, std::move(leaving));
   if (before == choice.preferences.leaving) return;
   for (const std::string& name : choice.preferences.leaving)
-    if (!before.contains(name)) log::info("node '{}' has a taint of `node_taints`: its endpoints are drained", name);
+    if (!before.contains(name)) log::info("node '{}' has a taint of `node_taints`, or is gone: its endpoints are drained", name);
   for (const std::string& name : before)
-    if (!choice.preferences.leaving.contains(name)) log::info("node '{}' has no taint of `node_taints` any more, or is gone", name);
+    if (!choice.preferences.leaving.contains(name)) log::info("node '{}' has no taint of `node_taints` any more", name);
   for (auto& [name, each] : namespaces) each.choose_again(choice);
 }
 

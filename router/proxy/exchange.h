@@ -99,7 +99,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void attempt(size_t version, Purpose purpose, const EndpointState* avoid = nullptr);
   bool begin(size_t version, Purpose purpose, const EndpointState* avoid);
   void send_body(Attempt& attempt);
-  bool says_unavailable(const Attempt& attempt) const;
+  bool is_for_another(Attempt& attempt);
   bool second_try_allowed(double share);
 
   // answers

@@ -41,7 +41,9 @@ void Exchange::on_answer_progress(Attempt& attempt) {
   }
   const bool soon_whole =
       target_.grpc ? attempt.body().size() < kSmallAnswer : head.framing == net::Framing::kLength && head.content_length <= kSmallAnswer;
-  if ((may_be_replaced && attempt.body().size() < Attempt::kKeptBytes) || (other && attempt.status() >= 400) || soon_whole) return;
+  const bool may_fail_over = !tried_twice_ && attempt.body().size() < kSmallAnswer && is_for_another(attempt);
+  if ((may_be_replaced && attempt.body().size() < Attempt::kKeptBytes) || (other && attempt.status() >= 400) || soon_whole || may_fail_over)
+    return;
   deliver(attempt);
 }
 
@@ -64,23 +66,29 @@ bool Exchange::try_again(Attempt& attempt) {
     this->attempt(placed_.split.stable, Purpose::kShield);
     return true;
   }
-  // One endpoint of several went away, or began anew and still loads its models, before the health check saw it. Once only: a request that
-  // kills each server that takes it must not go round.
+  if (!is_for_another(attempt) || !second_try_allowed(kFailoverShare)) return false;
   const size_t version = attempt.version();
   const auto avoid = attempt.endpoint();
-  const bool gone = attempt.failure() && is_silence(attempt.failure()->code) && service_->versions[version]->list()->size() > 1;
-  const bool unavailable =
-      !attempt.failure() && says_unavailable(attempt) && service_->versions[version]->healthy() > (avoid->healthy ? 1 : 0);
-  if ((!gone && !unavailable) || !second_try_allowed(kFailoverShare)) return false;
   drop(attempt);
   this->attempt(version, Purpose::kFailover, avoid.get());
   return true;
 }
 
-/// It has not worked on the request, says this status.
-bool Exchange::says_unavailable(const Attempt& attempt) const {
+/// Its endpoint went away, or began anew and still loads its models, before the health check saw it, and there is another one. This may no
+/// longer be in the list itself. Once only: a request that kills each server that takes it must not go round.
+bool Exchange::is_for_another(Attempt& attempt) {
   constexpr int kServiceUnavailable = 503;
-  return target_.grpc && attempt.ended() ? attempt.grpc_status() == net::GrpcStatus::kUnavailable : attempt.status() == kServiceUnavailable;
+  const net::Failure* failure = attempt.failure();
+  if (failure && !is_silence(failure->code)) return false;
+  // A stream may have answered before it ended so.
+  const bool unavailable = target_.grpc
+                               ? attempt.ended() && attempt.body().empty() && attempt.grpc_status() == net::GrpcStatus::kUnavailable
+                               : attempt.status() == kServiceUnavailable;
+  if (!failure && !unavailable) return false;
+  const auto avoid = attempt.endpoint();
+  return std::ranges::any_of(lane_.endpoints(*service_->versions[attempt.version()]), [&](const auto& other) {
+    return other != avoid && other->speaks(target_.grpc) && (failure || other->healthy);  // where none is healthy, the checks may be wrong
+  });
 }
 
 bool Exchange::second_try_allowed(double share) {

@@ -149,6 +149,7 @@ Status KubernetesStore::read_record(const json::object& record, Snapshot& snapsh
 Status KubernetesStore::read_member(const json::object& record) {
   SERIN_TRY(const json::value data, data_of(record));
   SERIN_TRY(Member member, member_from_json(data));
+  if (member.id.empty()) return Error{Code::kCorrupt, fmt::format("{} names no router", text_at(record, {"metadata", "name"}))};
   const MutexLock lock(mutex_);
   recorded_.emplace_back(text_at(record, {"metadata", "name"}), std::move(member));
   return {};

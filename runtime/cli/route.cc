@@ -29,6 +29,7 @@
 namespace serin::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using router::Generation;
 using router::HandoverPeer;
 using router::HandoverPoint;
@@ -44,6 +45,7 @@ struct RouteOptions {
 
 constexpr std::chrono::seconds kLongestDrain{30}, kPeerTime{60};
 constexpr int kLookMs = 1000;  // for another file behind router.yaml, or for the store
+constexpr std::chrono::seconds kTryAgain{30};
 
 int usage(const Error& error) {
   std::fprintf(stderr, "serin route: %s\n", error.message.c_str());
@@ -98,7 +100,7 @@ class Route {
   Result<ListeningSockets> take_over(const std::string& store);
   void serve_until_ended();
   void reload();
-  bool leads_elsewhere();
+  bool leads_elsewhere() const;
   void refuse(const Error& error);
   bool hand_over(HandoverPeer& successor);
   void recover();
@@ -108,6 +110,9 @@ class Route {
 
   const RouteOptions& options_;
   std::string file_;  // behind options_.config, as it was read
+  // Of what was refused and may be taken later, because it names another mounted file that came after it, or because a rollout ends.
+  Clock::time_point try_again_ = Clock::time_point::max();
+  std::string refused_for_;
   std::unique_ptr<router::RouterLoops> loops_;
   std::unique_ptr<Generation> running_;
   std::thread draining_;  // the generation before
@@ -167,14 +172,14 @@ void Route::serve_until_ended() {
     } else if (waits[1].revents) {
       const auto successor = point_->accept();
       if (successor && !without_store_ && hand_over(*successor)) return;
-    } else if (leads_elsewhere()) {
+    } else if (leads_elsewhere() || Clock::now() >= try_again_) {
       reload();
     }
   }
 }
 
 /// A link changes in one step, so what it leads to is whole. A file that is written in place may not be, and waits for SIGHUP.
-bool Route::leads_elsewhere() {
+bool Route::leads_elsewhere() const {
   const std::string file = file_behind(options_.config);
   return !file.empty() && file != file_;
 }
@@ -194,15 +199,21 @@ void Route::reload() {
   auto generation = Generation::start(*next, *loops_, std::move(sockets), &learned_);
   if (!generation) {
     refuse(generation.error());
+    try_again_ = Clock::time_point::max();  // to begin and end a generation every time would disturb
     return recover();
   }
   without_store_ = false;
+  try_again_ = Clock::time_point::max();
+  refused_for_.clear();
   ++applied_;
   replace(*std::move(generation));
   log::info("{} was read again: {} services", options_.config, next->services.size());
 }
 
 void Route::refuse(const Error& error) {
+  const bool linked = std::filesystem::is_symlink(options_.config);
+  try_again_ = linked ? Clock::now() + kTryAgain : Clock::time_point::max();
+  if (linked && std::exchange(refused_for_, error.message) == error.message) return;
   ++refused_;
   refused_counter_->add();
   log::error("{} is refused, what was read before stays in force: {}", options_.config, error.message);

@@ -245,10 +245,23 @@ def test_pods_of_a_node_that_is_about_to_end_are_drained(discover, backend, api,
         wait_until(lambda: router.log.count("its endpoints are drained") == 3, 10, "all of them")
         serves(leaving)
         serves(staying)
-        api.objects.expire_watches()
-        api.objects.delete(NODES, "spot-1")  # and its pod with it, a moment later
-        wait_until(lambda: left_alone(traffic, {staying}), 30, "the one whose node is unknown is no worse than before")
+        taint(api, "spot-2")
+        wait_until(lambda: left_alone(traffic, {leaving}), 30, "there is another one again")
+        api.objects.delete(NODES, "spot-1")
+        api.objects.expire_watches()  # and the nodes are listed again
+        wait_until(lambda: len([each for each in asked(api, watch=None) if each[2] == "/api/v1/nodes"]) == 2, 10, "listed again")
+        wait_until(lambda: left_alone(traffic, {leaving}), 30, "its pod is listed for a while, and gets nothing")
     assert traffic.failures == []
+
+
+def test_lists_come_in_pages(discover, backend, api, pods):
+    api.page = 2
+    many = [backend("1") for _ in range(5)]
+    for behind in many:
+        pods.set(behind)
+    router = discover([version_of(many[0], from_slices(many[0]))])
+    wait_until(lambda: counts(router, "1") == (5, 5), 10, "found")
+    assert [each[3].get("continue") for each in asked(api, watch=None)] == [None, "2", "4"]
 
 
 def test_nodes_that_may_not_be_read_change_nothing(discover, backend, api, pods):

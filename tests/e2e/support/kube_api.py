@@ -7,6 +7,7 @@
         api.lose_answers_of("PUT", "state")    # does what is asked, and gives no answer; None: no longer
         objects.expire_watches()          # 410 Gone to each watch that goes on, as after a compaction
         api.tokens = {"another"}          # what a client shows from now on
+        api.page = 2                      # objects of a list that one answer has at most
         api.hidden = {"nodes"}            # collections that no client has the right to
         api.asked                         # [(time, method, path, query)] so far
 
@@ -152,6 +153,7 @@ class Server:
         self.objects, self.tokens = objects, tokens
         self.refusals, self.lost = [], None
         self.hidden = set()
+        self.page = 500
         self.asked = []
         self.port = 0
         self.server = None
@@ -263,8 +265,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return objects.get(collection, name)
         if self.command == "GET":
             with objects.changed:
-                return {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": str(objects.version)},
-                        "items": objects.list(collection, query.get("labelSelector"))}
+                items, first = objects.list(collection, query.get("labelSelector")), int(query.get("continue") or 0)
+                after = first + min(int(query.get("limit") or len(items)), self.api.page)
+                more = {"continue": str(after)} if after < len(items) else {}
+                return {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": str(objects.version), **more}, "items": items[first:after]}
         if self.command == "POST":
             return objects.create(collection, body)
         if self.command == "PUT":

@@ -73,6 +73,7 @@ TEST(Standing, IsOfTheNamedVersion) {
   EXPECT_EQ(word_of({status_of({.phase = Phase::kSucceeded}), status_of({.phase = Phase::kRolledBack}, "2", "digits~2")}, "2"),
             "rolled_back")
       << "it is not stable any more";
+  EXPECT_EQ(word_of({status_of({.phase = Phase::kSucceeded})}, "2"), "insufficient_data") << "another version has become stable since";
   ServiceStatus promoted = status_of({.phase = Phase::kSucceeded});
   promoted.stable = "2";
   EXPECT_EQ(stand({promoted}, "2").rollout, "digits-1");
