@@ -18,12 +18,18 @@ def objects(name):
     return list(yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()))
 
 
-def definitions_of(cluster, name):
-    """Installs what a file needs. The Go module proxy does not have Seldon's, so they are only where somebody has put them."""
-    for each in FILES[name]:
-        if each.startswith("seldon") and not (BUILT / "crds" / each).is_dir():
-            pytest.skip(f"no definitions of Seldon in {BUILT / 'crds' / each}: copy its CustomResourceDefinitions there")
-    cluster.install_crds(*FILES[name])
+@pytest.fixture(scope="module")
+def definitions_of(cluster):
+    """definitions_of(file): installs once what a file needs. The Go module proxy does not have Seldon's, so they are only where somebody has put them."""
+    installed = set()
+
+    def install(name):
+        for each in set(FILES[name]) - installed:
+            if each.startswith("seldon") and not (BUILT / "crds" / each).is_dir():
+                pytest.skip(f"no definitions of Seldon in {BUILT / 'crds' / each}: copy its CustomResourceDefinitions there")
+            cluster.install_crds(each)
+            installed.add(each)
+    return install
 
 
 def test_every_file_is_tried():
@@ -31,8 +37,8 @@ def test_every_file_is_tried():
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_is_taken(cluster, namespace, name):
-    definitions_of(cluster, name)
+def test_a_file_is_taken(cluster, namespace, definitions_of, name):
+    definitions_of(name)
     verdict = strictly(cluster, namespace, objects(name))
     assert (verdict.complaints, verdict.taken) == ("", len(objects(name)))
 
@@ -50,9 +56,9 @@ def places(value, path=()):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_misspelt_field_is_found(cluster, namespace, name):
+def test_a_misspelt_field_is_found(cluster, namespace, definitions_of, name):
     """So that the test above can fail: a field too many in one object after the other, at its deepest place."""
-    definitions_of(cluster, name)
+    definitions_of(name)
     for document in objects(name):
         wrong = copy.deepcopy(document)
         place = wrong
