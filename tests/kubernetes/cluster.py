@@ -237,7 +237,13 @@ class Cluster:
         assert not missing, f"no definitions of {', '.join(missing)}: run {BUILD_COMMAND}"
         for name in names:
             self.kubectl("apply", "--server-side", "--force-conflicts", "-f", BUILT / "crds" / name)
-            self.kubectl("wait", "--for=condition=Established", "-f", BUILT / "crds" / name, "--timeout=60s")
+            wait_until(lambda name=name: self._are_established(BUILT / "crds" / name), 60, f"the kinds of {name} established")
+
+    def _are_established(self, folder):
+        """`kubectl wait` fails where a definition was created this moment, and has no conditions yet."""
+        found = self.get("-f", folder)
+        conditions = [each.get("status", {}).get("conditions") or [] for each in found.get("items", [found])]
+        return all(any((one["type"], one["status"]) == ("Established", "True") for one in each) for each in conditions)
 
     def create_volumes(self, count, gibibytes=100):
         """More volumes, for claims of any access mode that name no storage class; each serves one claim."""
