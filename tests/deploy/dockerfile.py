@@ -24,7 +24,7 @@ def stages():
 
 def targets():
     """Of them, what images are made of."""
-    return [name for name in stages() if name not in ("build", "runtime")]
+    return [name for name in stages() if name != "runtime" and not name.startswith(("build", "tools"))]
 
 
 def said(stage, instruction):

@@ -81,11 +81,11 @@ def _pip(root):
     return "[global]\n" + "".join(f"{name} = {said[name]}\n" for name in kept if name in said)
 
 
-def build(target, installed=None):
-    """Its name. `installed`: a folder with opt/serin in it, in the place of the stage that compiles."""
+def build(target, installed=None, *options):
+    """Its name. `installed`: a folder with opt/serin in it, in the place of the stage that compiles the program."""
     name = f"{'serin' if installed else 'compiled'}:{target}"
     instead = ["--build-context", f"build={installed}"] if installed else []
-    buildah("build", "--isolation=chroot", "--layers", "--pull-never", *instead, "--target", target, "-t", name, "-f", DOCKERFILE, ROOT, timeout=7000)
+    buildah("build", "--isolation=chroot", "--layers", "--pull-never", *instead, *options, "--target", target, "-t", name, "-f", DOCKERFILE, ROOT, timeout=7000)
     return name
 
 

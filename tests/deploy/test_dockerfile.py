@@ -72,6 +72,9 @@ def test_the_context_is_enough_to_compile_and_has_nothing_else(tmp_path):
         assert set(source.split()) <= set(taken)
     run("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF")
     run("ninja", "-C", tmp_path / "build", "-n", "serin", "serin_onednn")  # fails where a file is missing
+    if (ROOT / ".deps/cuda").exists():
+        run("cmake", "-S", tmp_path, "-B", tmp_path / "build-cuda", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF", "-DSERIN_CUDA=ON")
+        run("ninja", "-C", tmp_path / "build-cuda", "-n", "serin_cuda")
 
 
 def test_what_is_installed_finds_its_plugin(tmp_path):

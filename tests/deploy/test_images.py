@@ -18,6 +18,7 @@ from dockerfile import ROOT
 
 WHY_NOT = images.why_not() or sandbox.why_not()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"no images here: {WHY_NOT}")
+QUICKLY = ["--build-arg", "CUDA_OPTIONS=-DSERIN_CUDA_ARCHITECTURES=90a -DSERIN_CUDA_QUICK=ON"]  # all architectures, optimised, take hours here
 ZEROS = json.dumps({"instances": [[0.0] * 64]}).encode()
 
 # Ways to start one: its target, what a manifest has in `env`, `command` and `args` (None: nothing, so that the image's own holds), the ports of HTTP and gRPC.
@@ -53,15 +54,15 @@ def installed(folder):
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
-    """unpacked(target): what its image says of how it is started, and the folder with its files."""
+    """unpacked(target): what its image says of how it is started, the folder with its files, and its name."""
     if why := images.make_base():
         pytest.skip(f"no base image: {why}")
     folder = None if os.environ.get("SERIN_LONG") == "1" else installed(tmp_path_factory.mktemp("installed"))
     with contextlib.ExitStack() as stack:
         @functools.cache
         def unpack(target):
-            image = images.build(target, folder)
-            return images.config(image), stack.enter_context(images.Root(image, ["/models", "/more"]))
+            image = images.build(target, folder, *(QUICKLY if target == "cuda" else []))
+            return images.config(image), stack.enter_context(images.Root(image, ["/models", "/more"])), image
         yield unpack
     images.prune()
 
@@ -76,16 +77,38 @@ def models(tmp_path):
 @pytest.mark.timeout(7200)
 def test_the_image_is_small(unpacked, tmp_path):
     """In all, with Debian: 100 MB compressed at most. Other targets differ in their configuration alone."""
-    unpacked("serin")
-    size = images.compressed("compiled:serin" if os.environ.get("SERIN_LONG") == "1" else "serin:serin", tmp_path)
+    *_, image = unpacked("serin")
+    size = images.compressed(image, tmp_path)
     print(f"{size / 1e6:.1f} MB compressed")
     assert 20e6 < size <= 100e6
+
+
+@pytest.mark.skipif(os.environ.get("SERIN_LONG") != "1", reason="compiles the plugin for GPUs: SERIN_LONG=1")
+@pytest.mark.timeout(7200)
+def test_the_image_for_gpus_has_what_its_plugin_loads_and_says_that_there_is_no_driver(unpacked, models, tmp_path):
+    config, root, image = unpacked("cuda")
+    nvidia = set(re.search(r"set\(loaded ([^)]*)\)", (ROOT / "kernels/cuda/nvidia/CMakeLists.txt").read_text())[1].split())
+    libraries = {path.name for path in (root / "opt/serin/lib").iterdir()}
+    assert libraries == nvidia | {"libserin_cuda.so", "libserin_onednn.so", "libdnnl.so.3", "libdnnl.so.3.2"}
+    assert {"nvidia-cublas", "nvidia-cudnn-cu13", "nvidia-cuda-nvrtc", "onednn-cpu-gomp"} <= spdx.parts(root / "opt/serin/share/doc/serin/serin.spdx.json").keys()
+    size = images.compressed(image, tmp_path / "pushed")
+    print(f"{size / 1e6:.0f} MB compressed")
+    assert 500e6 < size <= 1.6e9
+    environment = dict(line.split("=", 1) for line in config["Env"])
+    with sandbox.Sandbox(config["Entrypoint"] + config["Cmd"], {"/models": models}, tmp_path / "log", root, environment=environment) as server:
+        server.await_answer(8000, "/v2/health/ready")
+        assert server.ask(8000, "/v1/models/digits:predict", data=ZEROS)[0] == 200
+        assert "no cuda: no driver: libcuda.so.1" in server.log, server.log
+        assert server.end() == 0, server.log
+    command = ["serin", "bench", "/models/digits/1/model.onnx", "--device", "cuda", "--cuda-plugin", "/opt/serin/lib/libserin_cuda.so"]
+    with sandbox.Sandbox(command, {"/models": models}, tmp_path / "opened", root, environment=environment) as opened:
+        assert opened.process.wait(60) == 2 and "cudaErrorInsufficientDriver" in opened.log, opened.log
 
 
 @pytest.mark.timeout(7200)
 def test_the_list_of_an_images_parts_has_all_of_them(unpacked, tmp_path, monkeypatch):
     """Each package of Debian in its version, and what Serin brings. The same image gives the same bytes, as an archive, too."""
-    _, root = unpacked("serin")
+    _, root, _ = unpacked("serin")
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     images.run("tar", "-C", root, "-cf", tmp_path / "root.tar", "opt", "var/lib/dpkg", "var/lib/apt")
     written = [images.run(ROOT / "deploy/docker/sbom", files, "serin:1.0") for files in (root, tmp_path / "root.tar")]
@@ -103,7 +126,7 @@ def test_the_list_of_an_images_parts_has_all_of_them(unpacked, tmp_path, monkeyp
 @pytest.mark.parametrize("case", STARTED)
 def test_an_image_is_called_as_the_one_that_it_takes_the_place_of(unpacked, models, tmp_path, case):
     target, environment, command, arguments, http, grpc = STARTED[case]
-    config, root = unpacked(target)
+    config, root, _ = unpacked(target)
     words = [*(command or config.get("Entrypoint", [])), *(arguments or ([] if command else config.get("Cmd", [])))]
     environment = {**dict(line.split("=", 1) for line in config["Env"]), **environment}
     assert config["StopSignal"] == "SIGTERM" and config["User"] == "1000:1000"
