@@ -85,8 +85,13 @@ def build(target, installed=None, *options):
     """Its name. `installed`: a folder with opt/serin in it, in the place of the stage that compiles the program."""
     name = f"{'serin' if installed else 'compiled'}:{target}"
     instead = ["--build-context", f"build={installed}"] if installed else []
-    buildah("build", "--isolation=chroot", "--layers", "--pull-never", *instead, *options, "--target", target, "-t", name, "-f", DOCKERFILE, ROOT, timeout=7000)
+    pinned = ["--build-arg", f"BASE={BASE.rpartition(':')[0]}@{digest(BASE)}"]
+    buildah("build", "--isolation=chroot", "--layers", "--pull-never", *instead, *pinned, *options, "--target", target, "-t", name, "-f", DOCKERFILE, ROOT, timeout=7000)
     return name
+
+
+def digest(image):
+    return json.loads(buildah("inspect", "--type", "image", image))["FromImageDigest"]
 
 
 def compressed(image, folder):

@@ -58,6 +58,19 @@ def test_what_a_target_starts_is_in_the_image(target):
     assert dockerfile.said(target, "USER") == "1000:1000"
 
 
+def test_one_argument_says_what_every_image_is_based_on():
+    text = dockerfile.DOCKERFILE.read_text()
+    stages = re.findall(r"^FROM (\S+) AS (\S+)$", text, re.M)
+    assert {base for base, _ in stages} - {name for _, name in stages} == {"${BASE}"}
+    assert re.search(r"^ARG BASE=debian:12-slim$", text, re.M)
+
+
+@pytest.mark.parametrize("name", ["onednn", "cuda"])
+def test_what_an_image_takes_from_elsewhere_is_pinned_by_its_hash(name):
+    lines = [line for line in (ROOT / f"deploy/requirements-{name}.txt").read_text().splitlines() if not line.startswith("#")]
+    assert lines and all(re.fullmatch(r"[\w-]+==[\w.]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines), lines
+
+
 def test_the_context_is_enough_to_compile_and_has_nothing_else(tmp_path):
     listed = run("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
     taken = dockerfile.taken([path for path in listed if path and (ROOT / path).is_file()])

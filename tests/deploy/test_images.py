@@ -105,6 +105,13 @@ def test_the_image_for_gpus_has_what_its_plugin_loads_and_says_that_there_is_no_
         assert opened.process.wait(60) == 2 and "cudaErrorInsufficientDriver" in opened.log, opened.log
 
 
+def test_a_base_of_another_digest_is_not_built_on(unpacked, tmp_path):
+    """Each build here is pinned to the digest of its base (images.build); the last of two --build-arg counts."""
+    unpacked("serin")
+    with pytest.raises(AssertionError, match="image not known"):
+        images.build("serin", tmp_path, "--build-arg", f"BASE={images.BASE.rpartition(':')[0]}@sha256:{64 * '0'}")
+
+
 @pytest.mark.timeout(7200)
 def test_the_list_of_an_images_parts_has_all_of_them(unpacked, tmp_path, monkeypatch):
     """Each package of Debian in its version, and what Serin brings. The same image gives the same bytes, as an archive, too."""
