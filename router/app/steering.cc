@@ -62,7 +62,8 @@ void Steering::advertise(std::string admin) {
 }
 
 std::vector<VersionLoad> Steering::whole_load(std::vector<VersionLoad> own) const {
-  return replicas_ ? replicas_->with_load_of_others(std::move(own)) : own;
+  if (replicas_) return replicas_->with_load_of_others(own);
+  return own;
 }
 
 void Steering::share_load(LoadSource source) {

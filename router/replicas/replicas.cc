@@ -333,14 +333,14 @@ void Replicas::tell_verdicts() { state_->gather_trips(); }
 
 void Replicas::share_load(LoadSource source) { state_->peers->share_load(std::move(source)); }
 
-std::vector<VersionLoad> Replicas::with_load_of_others(std::vector<VersionLoad> own) const {
+std::vector<VersionLoad> Replicas::with_load_of_others(const std::vector<VersionLoad>& own) const {
   std::vector<std::string> others;
   {
     const MutexLock lock(state_->mutex);
     for (const store::Member& member : state_->seen.members)
       if (member.id != state_->self.id) others.push_back(member.id);
   }
-  return state_->load.with(std::move(own), others, now());
+  return state_->load.with(own, others, now());
 }
 
 ReplicasStatus Replicas::status() const {

@@ -41,7 +41,7 @@ class Replicas {
   /// From now on the load that `source` reports goes to the other routers.
   void share_load(LoadSource source);
   /// This router's load together with that of the others.
-  std::vector<VersionLoad> with_load_of_others(std::vector<VersionLoad> own) const;
+  std::vector<VersionLoad> with_load_of_others(const std::vector<VersionLoad>& own) const;
 
  private:
   struct State;

@@ -107,7 +107,7 @@ class ActivityStream final : public net::GrpcMethod {
 
 }  // namespace
 
-ExternalScaler::ExternalScaler(LoadSource loads) {
+ExternalScaler::ExternalScaler(const LoadSource& loads) {
   const auto add = [this](std::string_view name, std::unique_ptr<net::GrpcMethod> serves) {
     methods_.push_back({.path = "/externalscaler.ExternalScaler/" + std::string(name), .serves = std::move(serves)});
   };

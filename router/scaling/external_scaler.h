@@ -20,7 +20,7 @@ namespace serin::router {
 
 class ExternalScaler {
  public:
-  explicit ExternalScaler(LoadSource loads);
+  explicit ExternalScaler(const LoadSource& loads);
 
   /// For net::start_grpc_server(). It must outlive the server.
   net::GrpcMethod* method(std::string_view path) const;

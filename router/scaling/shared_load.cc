@@ -72,7 +72,7 @@ void SharedLoad::note(LoadMessage message, Time now) {
   told_[message.member] = {.at = now, .loads = std::move(message.loads)};
 }
 
-std::vector<VersionLoad> SharedLoad::with(std::vector<VersionLoad> own, const std::vector<std::string>& others, Time now) const {
+std::vector<VersionLoad> SharedLoad::with(const std::vector<VersionLoad>& own, const std::vector<std::string>& others, Time now) const {
   const MutexLock lock(mutex_);
   std::vector<VersionLoad> whole = own;
   for (const std::string& member : others) {

@@ -33,7 +33,7 @@ class SharedLoad {
   void note(LoadMessage message, Time now);
   /// `own` together with what these other routers have. One that has told nothing for two seconds counts as much as this router: a Service
   /// divides clients about evenly.
-  std::vector<VersionLoad> with(std::vector<VersionLoad> own, const std::vector<std::string>& others, Time now) const;
+  std::vector<VersionLoad> with(const std::vector<VersionLoad>& own, const std::vector<std::string>& others, Time now) const;
 
  private:
   struct Told {
