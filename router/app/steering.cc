@@ -1,5 +1,6 @@
 #include "router/app/steering.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "router/config/config_kubernetes.h"
@@ -42,17 +43,24 @@ Status Steering::begin(metrics::Registry& metrics, LearnedServices* learned) {
     objects_ = std::make_unique<RolloutObjects>(cluster, config_.replicas->kubernetes->group, config_, *controller_);
     objects_ready_ = true;
   }
+  if (std::ranges::any_of(config_.services, [](const ServiceConfig& service) { return service.http_route.has_value(); })) {
+    SERIN_TRY(const kubernetes::Cluster cluster, cluster_of(config_.kubernetes));
+    http_routes_ = std::make_unique<HttpRoutes>(cluster, config_, *controller_, metrics);
+    http_routes_ready_ = true;
+  }
   return {};
 }
 
 void Steering::retire() {
   if (!controller_) return;
   if (objects_) objects_->end();
+  if (http_routes_) http_routes_->end();
   prometheus_.reset();
   webhooks_ready_ = false;
   controller_->stop();
   webhooks_.reset();
   objects_.reset();
+  http_routes_.reset();
   replicas_.reset();  // last: what was left to be saved was the leader's to save
   controller_->retire();
 }
@@ -72,6 +80,7 @@ void Steering::share_load(LoadSource source) {
 
 void Steering::on_change() {
   if (replicas_) replicas_->tell_verdicts();
+  if (http_routes_ready_) http_routes_->wake();
 }
 
 std::optional<ReplicasStatus> Steering::replicas() const { return replicas_ ? std::optional(replicas_->status()) : std::nullopt; }
@@ -79,6 +88,7 @@ std::optional<ReplicasStatus> Steering::replicas() const { return replicas_ ? st
 void Steering::on_saved(bool wrote) {
   if (wrote && webhooks_ready_) webhooks_->wake();
   if (wrote && objects_ready_) objects_->wake();
+  if (wrote && http_routes_ready_) http_routes_->wake();
   audit_behind_ = audit_behind_ || wrote;
   if (audit_ == nullptr || !audit_behind_) return;
   const auto told = audit_->follow(controller_->store());

@@ -19,6 +19,7 @@
 #include "router/notify/audit_stream.h"
 #include "router/notify/prometheus.h"
 #include "router/notify/webhooks.h"
+#include "router/objects/http_routes.h"
 #include "router/objects/rollout_objects.h"
 #include "router/replicas/replicas.h"
 #include "runtime/base/metrics.h"
@@ -67,6 +68,8 @@ class Steering final : private Observer {
   std::unique_ptr<PrometheusWatch> prometheus_;
   std::unique_ptr<RolloutObjects> objects_;  // null: rollouts are not in the Kubernetes API
   std::atomic<bool> objects_ready_{false};
+  std::unique_ptr<HttpRoutes> http_routes_;  // null: no service has one
+  std::atomic<bool> http_routes_ready_{false};
   std::unique_ptr<Webhooks> webhooks_;
   std::atomic<bool> webhooks_ready_{false};
 };

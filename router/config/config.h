@@ -148,6 +148,12 @@ struct MetricConfig {
   bool operator==(const MetricConfig&) const = default;
 };
 
+/// An HTTPRoute of the Gateway API that divides traffic by the shares of versions.
+struct HttpRouteConfig {
+  std::string name, name_space;       ///< the namespace empty: that of the router
+  std::vector<std::string> backends;  ///< one for each version, in their order
+};
+
 struct ServiceConfig {
   std::string name;
   std::string initial_stable;
@@ -159,6 +165,7 @@ struct ServiceConfig {
   rollout::Guard guard;
   std::optional<RecordingConfig> recording;
   std::vector<MetricConfig> outcomes;
+  std::optional<HttpRouteConfig> http_route;
   rollout::Gates gates;                               ///< the gates that a webhook opens
   std::chrono::milliseconds request_timeout{30'000};  ///< for one attempt, unless the client asks for less
 };

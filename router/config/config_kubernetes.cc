@@ -144,6 +144,29 @@ Result<SliceSource> read_slices(const Node& node, const std::optional<Node>& grp
   return source;
 }
 
+/// Every version has a backend: whichever is stable or under way must be able to get requests.
+Result<HttpRouteConfig> read_http_route(const Node& node, const ServiceConfig& service) {
+  SERIN_CHECK(node.allow_only({"name", "namespace", "backends"}));
+  HttpRouteConfig route;
+  SERIN_CHECK(node.at("name"));
+  SERIN_TRY(route.name, read_label(node, "name", ""));
+  SERIN_TRY(route.name_space, read_label(node, "namespace", ""));
+  SERIN_TRY(const Node backends, node.at("backends"));
+  if (!backends.is_map()) return backends.error("must be a map of versions and backends, such as {\"1\": serin, \"2\": serin-canary}");
+  for (const std::string& key : backends.keys())
+    if (version_index(service, key) == Split::kNoCanary)
+      return backends.error(fmt::format("'{}' is no version of service '{}'", key, service.name));
+  for (const VersionConfig& version : service.versions) {
+    if (!backends.find(version.name)) return backends.error(fmt::format("version '{}' of the service needs a backend", version.name));
+    SERIN_TRY(std::string backend, read_label(backends, version.name, ""));
+    if (std::ranges::find(route.backends, backend) != route.backends.end())
+      return backends.error(fmt::format("backend '{}' given twice", backend));
+    route.backends.push_back(std::move(backend));
+  }
+  if (service.tracks > 1) return node.error("belongs to a service with one rollout at once: leave `rollouts` out");
+  return route;
+}
+
 Result<kubernetes::Cluster> cluster_of(const KubernetesConfig& config) {
   kubernetes::Cluster cluster;
   if (config.server) {

@@ -1,7 +1,9 @@
-// config_kubernetes.h: Reads how router.yaml reaches the Kubernetes API, and which EndpointSlices hold a version's endpoints.
+// config_kubernetes.h: Reads how router.yaml reaches the Kubernetes API, which EndpointSlices hold a version's endpoints, and which HTTPRoute
+// divides the traffic of a service.
 //
 //   kubernetes: {server: "https://10.0.0.1:6443", namespace: models, token_file: token, tls: {ca: ca.crt}}      # in a pod: nothing
 //   endpoints: {kubernetes: {service: digits-2, port: http, path: /v2/models/digits/versions/2}}
+//   http_route: {name: digits, backends: {"1": serin, "2": serin-canary}}
 #pragma once
 
 #include <optional>
@@ -17,6 +19,7 @@ namespace serin::router {
 /// Absent keys come from the pod that the router runs in.
 Result<KubernetesConfig> read_kubernetes(const config::Node& node);
 Result<SliceSource> read_slices(const config::Node& node, const std::optional<config::Node>& grpc_port);
+Result<HttpRouteConfig> read_http_route(const config::Node& node, const ServiceConfig& service);
 /// A name that Kubernetes accepts for an object and for a label.
 Result<std::string> read_label(const config::Node& owner, std::string_view key, std::string fallback);
 

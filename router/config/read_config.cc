@@ -255,8 +255,8 @@ std::string names_of(const std::vector<VersionConfig>& versions) {
 
 Result<ServiceConfig> read_service(const Node& node) {
   if (const auto sticky = node.find("sticky")) return sticky->error("belongs to a rollout: canary: {version: 2, sticky: {header: x-user}}");
-  SERIN_CHECK(node.allow_only(
-      {"name", "initial_stable", "force_header", "versions", "guard", "request_timeout", "recording", "rollouts", "split", "outcomes"}));
+  SERIN_CHECK(node.allow_only({"name", "initial_stable", "force_header", "versions", "guard", "request_timeout", "recording", "rollouts",
+                               "split", "outcomes", "http_route"}));
   ServiceConfig service;
   SERIN_TRY(service.name, read_name(node));
   if (service.name.find(kTrackMark) != std::string::npos)
@@ -282,6 +282,9 @@ Result<ServiceConfig> read_service(const Node& node) {
   }
   if (const auto outcomes = node.find("outcomes")) {
     SERIN_TRY(service.outcomes, read_outcomes(*outcomes, service.versions));
+  }
+  if (const auto route = node.find("http_route")) {
+    SERIN_TRY(service.http_route, read_http_route(*route, service));
   }
   return service;
 }

@@ -68,6 +68,7 @@ ServiceControl::ServiceControl(const ServiceConfig& config, Restored restored, s
       leadership_(config.name, routers),
       watch_(metrics, config.name, now) {
   spec_.publish(state_.spec);
+  routed_ = !config.http_route;
   if (state_.last) leadership_.tell(state_.last_state(), state_.verdict);  // it may have been killed before anybody else heard of it
   settle();
   for (size_t i = 0; config.track_of.empty() && i < config.versions.size(); ++i) {
@@ -220,9 +221,17 @@ void ServiceControl::apply(const Split& split_now) {
   const bool same_word = split_now == split();
   if (same_word && page_epoch_ == state_.epoch) return;
   const bool verdict = !state_.rollout && state_.last;
+  if (!same_word && config_.http_route) routed_ = false;
   if (!same_word) watch_.look_soon();  // a weight that stood for less than a second is part of the way, too
   page_epoch_ = state_.epoch;
   page_.store(slot_, split_now.pack(), page_epoch_, verdict ? state_.last_state().cause : "", verdict ? state_.last_state().reason : "");
+}
+
+void ServiceControl::let_advance(bool allowed, const Split& shares, const std::string& waits_for) {
+  const MutexLock lock(mutex_);
+  routed_ = allowed && shares == split();
+  route_waits_for_ = waits_for;
+  settle();
 }
 
 // ---- to disk: what is unsaved is copied under the lock and written without it; only what was written raises a weight, and only where nothing newer
@@ -267,6 +276,7 @@ ServiceStatus ServiceControl::status(Time now) const {
   ServiceStatus status = watch_.status(state_, now);
   if (state_.rollout && !tracks_.empty()) show_fitted(*status.rollout);
   if (state_.rollout) status.rollout->state.weight_ppm = std::min(status.rollout->state.weight_ppm, state_.capacity_ppm());
+  if (status.rollout && !route_waits_for_.empty()) status.rollout->note = route_waits_for_;
   return status;
 }
 

@@ -141,6 +141,11 @@ class ServiceControl {
   Sightings take_sightings();
   bool observe_of_others(const Sightings& sightings, Time now);
 
+  // With a Gateway that divides traffic by this service's shares (objects/http_routes.h).
+  /// Whether it has the shares of this word. Until it has, and after each later change, no step advances. `waits_for`: the reason, for
+  /// display.
+  void let_advance(bool allowed, const Split& shares, const std::string& waits_for);
+
   /// take_learned(): after the last observation. remember(): before the first; it uses the parts that still apply.
   Learned take_learned();
   void remember(Learned learned);
@@ -166,7 +171,7 @@ class ServiceControl {
  private:
   std::optional<Ledger::Batch> unsaved(Time now) const;
   Status check_store() const SERIN_REQUIRES(mutex_);
-  bool may_rise() const SERIN_REQUIRES(mutex_) { return leadership_.agreed() && split() == state_.target(); }
+  bool may_rise() const SERIN_REQUIRES(mutex_) { return routed_ && leadership_.agreed() && split() == state_.target(); }
   bool wants_everything() const SERIN_REQUIRES(mutex_);
   uint32_t share_among_tracks(size_t version) const;
   uint32_t own_weight() const;
@@ -200,8 +205,10 @@ class ServiceControl {
   Leadership leadership_ SERIN_GUARDED_BY(mutex_);
   ServiceWatch watch_ SERIN_GUARDED_BY(mutex_);
 
-  uint32_t capacity_ SERIN_GUARDED_BY(mutex_) = rollout::kAll;     // as the rollout knows it
-  bool may_promote_ SERIN_GUARDED_BY(mutex_) = true;               // let_promote()
+  uint32_t capacity_ SERIN_GUARDED_BY(mutex_) = rollout::kAll;  // as the rollout knows it
+  bool may_promote_ SERIN_GUARDED_BY(mutex_) = true;            // let_promote()
+  bool routed_ SERIN_GUARDED_BY(mutex_) = true;                 // let_advance()
+  std::string route_waits_for_ SERIN_GUARDED_BY(mutex_);
   std::optional<std::string> promotion_ SERIN_GUARDED_BY(mutex_);  // take_promotion()
 
   std::vector<const ServiceControl*> tracks_;  // share_with(); empty: the service has one

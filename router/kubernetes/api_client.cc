@@ -35,6 +35,8 @@ std::string trimmed(std::string text) {
   return text;
 }
 
+std::shared_ptr<const std::string> text_of(const json::value& value) { return std::make_shared<const std::string>(json::serialize(value)); }
+
 /// The error of an answer that is no success: a Status object, or the text of a proxy before the server.
 Error error_of(const std::string& request, int status, std::string_view body) {
   boost::system::error_code failure;
@@ -118,7 +120,7 @@ struct ApiClient::State {
   void heed(const net::Response& answer);
   Result<net::Outgoing> request(std::string_view method, const std::string& path, std::shared_ptr<const std::string> body,
                                 std::string_view type);
-  Result<json::object> call(std::string_view method, const std::string& path, const json::object* object = nullptr,
+  Result<json::object> call(std::string_view method, const std::string& path, const std::shared_ptr<const std::string>& body = nullptr,
                             std::string_view type = "application/json");
 };
 
@@ -157,10 +159,9 @@ Result<net::Outgoing> ApiClient::State::request(std::string_view method, const s
   return request;
 }
 
-Result<json::object> ApiClient::State::call(std::string_view method, const std::string& path, const json::object* object,
-                                            std::string_view type) {
+Result<json::object> ApiClient::State::call(std::string_view method, const std::string& path,
+                                            const std::shared_ptr<const std::string>& body, std::string_view type) {
   const std::string name = fmt::format("{} {}", method, path);
-  const auto body = object == nullptr ? nullptr : std::make_shared<const std::string>(json::serialize(*object));
   for (bool again = false;; again = true) {
     SERIN_TRY(const net::Outgoing outgoing, request(method, path, body, type));
     const auto response = session.send(cluster.server, outgoing, cluster.timeout);
@@ -193,11 +194,16 @@ Result<json::object> ApiClient::list(const std::string& path) {
   return answer;
 }
 Result<json::object> ApiClient::create(const std::string& collection, const json::object& object) {
-  return state_->call("POST", collection, &object);
+  return state_->call("POST", collection, text_of(object));
 }
-Result<json::object> ApiClient::replace(const std::string& path, const json::object& object) { return state_->call("PUT", path, &object); }
+Result<json::object> ApiClient::replace(const std::string& path, const json::object& object) {
+  return state_->call("PUT", path, text_of(object));
+}
 Result<json::object> ApiClient::merge(const std::string& path, const json::object& patch) {
-  return state_->call("PATCH", path, &patch, "application/merge-patch+json");
+  return state_->call("PATCH", path, text_of(patch), "application/merge-patch+json");
+}
+Result<json::object> ApiClient::patch(const std::string& path, const json::array& operations) {
+  return state_->call("PATCH", path, text_of(operations), "application/json-patch+json");
 }
 Status ApiClient::remove(const std::string& path) {
   SERIN_CHECK(state_->call("DELETE", path));

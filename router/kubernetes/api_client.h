@@ -65,6 +65,8 @@ class ApiClient {
   Result<boost::json::object> replace(const std::string& path, const boost::json::object& object);
   /// A merge patch (RFC 7386).
   Result<boost::json::object> merge(const std::string& path, const boost::json::object& patch);
+  /// A JSON patch (RFC 6902), which can change one element of a list. kConflict: it sets another resourceVersion.
+  Result<boost::json::object> patch(const std::string& path, const boost::json::array& operations);
   Status remove(const std::string& path);
 
   /// Receives the events of a watch, one JSON text each, until the server ends it, `at_most` has passed or stop() is called.

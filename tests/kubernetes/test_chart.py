@@ -26,7 +26,7 @@ def test_bad_values_are_refused_by_the_name_of_their_key(key, values):
 
 
 def test_the_schema_knows_every_key():
-    """Maps are closed, or of texts: labels and variables of the environment. `global` belongs to a chart that has this one as a part."""
+    """Maps are closed, or of texts: labels, variables of the environment, backends of versions. `global` belongs to a chart that has this one as a part."""
     def maps(schema, path):
         if isinstance(schema, list):
             return [found for number, each in enumerate(schema) for found in maps(each, f"{path}.{number}")]
@@ -36,7 +36,7 @@ def test_the_schema_knows_every_key():
         return own + [found for key, each in schema.items() for found in maps(each, f"{path}.{key}")]
     found = maps(json.loads((CHART / "values.schema.json").read_text()), "")
     assert len(found) > 30 and {path for path, more in found if more is not False and more != {"type": "string"}} == {".properties.global"}
-    assert {path for path, more in found if more == {"type": "string"}} == {".$defs.labels", ".$defs.env"}
+    assert {path for path, more in found if more == {"type": "string"}} == {".$defs.labels", ".$defs.env", ".$defs.backends"}
 
 
 def test_the_manifests_are_those_of_the_chart(tmp_path):
@@ -62,8 +62,9 @@ def test_fields_of_every_object(name):
         drains = float(container["args"][container["args"].index("--drain-seconds") + 1])
         under_way = 30  # ServeOptions::end_seconds
         assert pod["terminationGracePeriodSeconds"] > container["lifecycle"]["preStop"]["sleep"]["seconds"] + drains + under_way
-        keeps_objects = GOOD[name].get("router", {}).get("store", {}).get("kind", "kubernetes") == "kubernetes" and each["metadata"]["name"] == "serin-router"
-        assert pod["automountServiceAccountToken"] is keeps_objects and container["readinessProbe"]["httpGet"] != container["livenessProbe"]["httpGet"]
+        router = GOOD[name].get("router", {})
+        asks = router.get("store", {}).get("kind", "kubernetes") == "kubernetes" or any("httpRoute" in service for service in router.get("services", ()))
+        assert pod["automountServiceAccountToken"] is (asks and each["metadata"]["name"] == "serin-router") and container["readinessProbe"]["httpGet"] != container["livenessProbe"]["httpGet"]
         assert container["resources"]["limits"]["memory"] and not any("/" in resource for resource in container["resources"]["requests"])
         assert {mount["name"] for mount in container["volumeMounts"]} <= {
             volume["name"] for volume in pod["volumes"] + [claim["metadata"] for claim in spec.get("volumeClaimTemplates", [])]}

@@ -44,6 +44,13 @@ GOOD = {
     "keda-and-router-without-tls": {
         "runtime": {"models": CLAIM, "autoscaling": {"kind": "keda", "keda": {"source": "router"}}},
         "router": {"enabled": True, "services": SERVICES, "externalScaler": {"enabled": True}}},
+    "http-route": {
+        "runtime": {"models": CLAIM}, "canary": {"enabled": True},
+        "router": {"enabled": True, "services": [{**SERVICES[0], "httpRoute": {"name": "digits", "backends": {"1": "serin", "2": "serin-canary"}}}]}},
+    "http-route-and-a-volume": {
+        "runtime": {"models": CLAIM},
+        "router": {"enabled": True, "store": {"kind": "sqlite"}, "services": [
+            {**SERVICES[0], "httpRoute": {"name": "digits", "backends": {"1": "serin", "2": "serin-canary"}}}]}},
     "istio": {"runtime": {"models": CLAIM}, "canary": {"enabled": True}, "router": {"enabled": True, "services": SERVICES}, "istio": {"enabled": True}},
     "kserve": {"runtime": {"enabled": False}, "kserve": {"enabled": True}},
     "more-metrics": {"runtime": {"models": CLAIM, "autoscaling": {"metrics": [
@@ -97,6 +104,7 @@ BAD = [
                          "router": {"enabled": True, "config": "listen: 0.0.0.0:8080\n", "externalScaler": {"enabled": True}}}),
     ("kedaSecret", {"router": {"enabled": True, "services": SERVICES, "externalScaler": {"enabled": True, "secret": "scaler"}}}),
     ("metric", {"runtime": {"autoscaling": {"keda": {"metric": "serin_route_requests_total"}}}}),
+    ("backends", {"router": {"services": [{**SERVICES[0], "httpRoute": {"name": "digits"}}]}}),
     ("selector", {"runtime": {"autoscaling": {"metrics": [{"type": "external", "name": "a", "average": "1", "selector": {"service": 1}}]}}}),
     ("host", {"ingress": {"host": 3}}),
     ("maxUnavailable", {"disruption": {"maxUnavailable": "1 pod"}}),

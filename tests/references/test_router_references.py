@@ -60,6 +60,7 @@ READERS = {
     ("read_version", "node"): "services.versions.",
     ("read_list", "item"): "services.versions.endpoints.",
     ("read_source", "node"): "services.versions.endpoints.",
+    ("read_http_route", "node"): "services.http_route.",
     ("read_slices", "node"): "services.versions.endpoints.kubernetes.",
     ("read_health", "node"): "services.versions.health.",
     ("read_ejection", "node"): "services.versions.ejection.",

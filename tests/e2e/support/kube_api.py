@@ -11,7 +11,7 @@
         api.hidden = {"nodes"}            # collections that no client has the right to
         api.asked                         # [(time, method, path, query)] so far
 
-It has what Serin uses: collections with label selectors, resourceVersion and its conflicts, merge patches, the subresource status, watches with bookmarks,
+It has what Serin uses: collections with label selectors, resourceVersion and its conflicts, merge and JSON patches, the subresource status, watches with bookmarks,
 tokens. What it refuses and how it answers is compared with the real server by tests/kubernetes/test_emulated_api.py.
 """
 
@@ -56,6 +56,20 @@ def merged(target, patch):
             result.pop(key, None)
         else:
             result[key] = merged(result.get(key), value)
+    return result
+
+
+def json_patched(value, operations):
+    """RFC 6902, as far as Serin uses it: members are added and replaced."""
+    result = copy.deepcopy(value)
+    for each in operations:
+        *path, last = [part.replace("~1", "/").replace("~0", "~") for part in each["path"].split("/")[1:]]
+        place = result
+        for part in path:
+            place = place[int(part) if isinstance(place, list) else part]
+        if not isinstance(place, dict) or each["op"] not in ("add", "replace") or (each["op"] == "replace" and last not in place):
+            raise Refused(422, "Invalid", f"the patch cannot be applied: {each}")
+        place[last] = each["value"]
     return result
 
 
@@ -128,7 +142,8 @@ class Objects:
 
     def patch(self, collection, name, patch, status=False):
         with self.changed:
-            return self.replace(collection, name, merged(self._there(collection, name), patch), status)
+            old = self._there(collection, name)
+            return self.replace(collection, name, json_patched(old, patch) if isinstance(patch, list) else merged(old, patch), status)
 
     def delete(self, collection, name):
         with self.changed:

@@ -1,3 +1,21 @@
+{{- /* The HTTPRoutes that the router writes: their names. */}}
+{{- define "serin.httpRoutes" -}}
+{{- $names := list }}
+{{- range .Values.router.services }}
+{{- with .httpRoute }}
+{{- $names = append $names .name }}
+{{- end }}
+{{- end }}
+{{- dict "names" $names | toYaml }}
+{{- end }}
+
+{{- /* Whether the router asks the API server. */}}
+{{- define "serin.asks" -}}
+{{- if or (eq .Values.router.store.kind "kubernetes") (include "serin.httpRoutes" . | fromYaml).names -}}
+yes
+{{- end }}
+{{- end }}
+
 {{- /* router.yaml from the values. */}}
 {{- define "serin.routerConfig" -}}
 {{- $name := include "serin.name" . }}
@@ -18,7 +36,11 @@
 {{- end }}
 {{- $versions = append $versions (dict "name" .name "endpoints" $endpoints) }}
 {{- end }}
-{{- $services = append $services (dict "name" .name "initial_stable" .initialStable "versions" $versions) }}
+{{- $service := dict "name" .name "initial_stable" .initialStable "versions" $versions }}
+{{- with .httpRoute }}
+{{- $_ := set $service "http_route" . }}
+{{- end }}
+{{- $services = append $services $service }}
 {{- end -}}
 listen: 0.0.0.0:8080
 admin: {listen: "0.0.0.0:8081", tokens: /etc/serin/tokens/tokens.yaml}
