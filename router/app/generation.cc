@@ -153,13 +153,14 @@ std::vector<VersionLoad> Generation::loads() const {
     const auto first = std::ranges::find(config_.services, service_of(service.name), &ServiceConfig::name);
     const uint32_t stable = controller.split(static_cast<size_t>(first - config_.services.begin())).stable;
     const uint32_t canary = controller.split(i).canary;
-    if (canary == Split::kNoCanary || canary == stable) continue;
-    const std::string baseline = controller.spec(i)->baseline;
+    const bool compares = canary != Split::kNoCanary && canary != stable;
+    const std::string warm = compares ? "" : controller.services().all[i]->warm_elsewhere(std::chrono::steady_clock::now());
+    if (!compares && warm.empty()) continue;
+    const std::string baseline = controller.spec(i)->baseline, other = compares ? service.versions[canary].name : warm;
     for (VersionLoad& load : loads) {
       if (load.service != first->name) continue;
       const std::string& version = load.version;
-      load.needed =
-          load.needed || version == service.versions[stable].name || version == service.versions[canary].name || version == baseline;
+      load.needed = load.needed || version == service.versions[stable].name || version == other || version == baseline;
     }
   }
   return loads;

@@ -152,6 +152,7 @@ struct MetricConfig {
 struct HttpRouteConfig {
   std::string name, name_space;       ///< the namespace empty: that of the router
   std::vector<std::string> backends;  ///< one for each version, in their order
+  bool operator==(const HttpRouteConfig&) const = default;
 };
 
 struct ServiceConfig {

@@ -89,6 +89,11 @@ uint32_t ServiceControl::share_of(size_t version) const {
   return baseline > 0 && config_.versions[version].name == asked->baseline ? baseline : 0;
 }
 
+std::string ServiceControl::warm_elsewhere(Time now) const {
+  const MutexLock lock(mutex_);
+  return state_.warm_elsewhere && now < state_.warm_elsewhere->until ? state_.warm_elsewhere->version : "";
+}
+
 // ---- what answers and time do ----
 
 bool ServiceControl::observe(rollout::Observation observation, Time now) {

@@ -55,7 +55,8 @@ class ServiceControl {
   const ServiceConfig& config() const { return config_; }
   Split split() const { return Split::unpack(word_.load(std::memory_order_acquire)); }
   std::shared_ptr<const rollout::Spec> spec() const { return spec_.get(); }
-  uint32_t share_of(size_t version) const;  ///< of requests, in parts per million
+  uint32_t share_of(size_t version) const;     ///< of requests, in parts per million
+  std::string warm_elsewhere(Time now) const;  ///< the version that the leader keeps warm after a promotion; empty: none, or this one leads
   Pace pace() const { return {hedge_after_.load(std::memory_order_relaxed), p99_.load(std::memory_order_relaxed)}; }
 
   // Effects of answers and time. True: something changed and waits to be saved.

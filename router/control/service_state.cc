@@ -47,10 +47,7 @@ ServiceState::ServiceState(const ServiceConfig& configured, Restored restored, i
   auto stored = last ? stored_spec(*last) : Result<rollout::Spec>(Error{});
   if (!stored) return;
   steps = stored->steps.size();
-  if (last_state().phase == Phase::kSucceeded && last_state().canary == stable && !config.split) {
-    const auto age = std::chrono::milliseconds(wall_milliseconds() - last->started_wall_ms - std::llround(last->seconds * 1000));
-    keep_warm(stored->keep_warm - std::max<std::chrono::nanoseconds>(age, std::chrono::nanoseconds(0)), now);
-  }
+  warm = warm_after(*stored, now);
   if (rollout::is_over(last_state().phase)) return;
   stored->gates = config.gates;
   rollout = resumed(*stored, last_state(), /*of_all=*/routers == 0, now);
@@ -226,7 +223,7 @@ rollout::VerdictRecord ServiceState::finish(Time now) {
   if (last_state().phase == Phase::kSucceeded) {
     stable = last_state().canary;
     latencies.clear();  // they were another version's
-    keep_warm(spec->keep_warm, now);
+    warm = warm_for(spec->keep_warm, now);
   }
   epoch = std::max(epoch, last_state().epoch) + 1;
   spec = idle_spec();
@@ -246,11 +243,16 @@ void ServiceState::undo(const std::string& reason) {
   spec = idle_spec();
 }
 
-void ServiceState::keep_warm(std::chrono::nanoseconds time, Time now) {
+std::optional<ServiceState::Warm> ServiceState::warm_after(const rollout::Spec& promoted, Time now) const {
+  if (last_state().phase != Phase::kSucceeded || last_state().canary != stable || config.split) return std::nullopt;
+  const auto age = std::chrono::milliseconds(wall_milliseconds() - last->started_wall_ms - std::llround(last->seconds * 1000));
+  return warm_for(promoted.keep_warm - std::max<std::chrono::nanoseconds>(age, std::chrono::nanoseconds(0)), now);
+}
+
+std::optional<ServiceState::Warm> ServiceState::warm_for(std::chrono::nanoseconds time, Time now) const {
   const std::string& before = last_state().stable;
-  warm.reset();
-  if (time.count() > 0 && version_index(config, before) != Split::kNoCanary)
-    warm = Warm{before, now + std::chrono::duration_cast<Time::duration>(time)};
+  if (time.count() <= 0 || version_index(config, before) == Split::kNoCanary) return std::nullopt;
+  return Warm{before, now + std::chrono::duration_cast<Time::duration>(time)};
 }
 
 /// Nothing to be saved: the specification and the time of the verdict say until when.
@@ -310,7 +312,7 @@ Result<bool> ServiceState::follow(const store::ServiceRecord& record, Time now) 
   if (stable != record.stable) latencies.clear();
   stable = record.stable;
   epoch = record.epoch;
-  warm.reset();  // the leader keeps it warm
+  warm.reset();
   if (begins)
     rollout = resumed(next, *theirs, /*of_all=*/false, now);
   else if (theirs != nullptr)
@@ -320,6 +322,9 @@ Result<bool> ServiceState::follow(const store::ServiceRecord& record, Time now) 
   if (theirs == nullptr && record.rollout && !(last && same(last_state(), record.rollout->report.state))) verdict.clear();
   last = record.rollout;
   spec = std::make_shared<const rollout::Spec>(std::move(next));
+  warm_elsewhere.reset();
+  if (const auto promoted = last && theirs == nullptr ? stored_spec(*last) : Result<rollout::Spec>(Error{}))
+    warm_elsewhere = warm_after(*promoted, now);
   return begins;
 }
 

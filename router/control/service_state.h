@@ -106,6 +106,7 @@ struct ServiceState {
     Time until;
   };
   std::optional<Warm> warm;                             ///< only while no rollout runs
+  std::optional<Warm> warm_elsewhere;                   ///< the same at a follower: the leader sends the copies
   std::shared_ptr<const rollout::Spec> spec;            ///< of the running rollout; the service's defaults if none runs
   RecentLatencies latencies;                            ///< of the stable version
   std::vector<std::optional<EndpointCount>> endpoints;  ///< by version; nothing: not reported yet
@@ -114,7 +115,9 @@ struct ServiceState {
   rollout::Rollout resumed(const rollout::Spec& given, rollout::State state, bool of_all, Time now) const;
   std::shared_ptr<const rollout::Spec> idle_spec() const;
   Status check_versions(const rollout::Spec& given) const;
-  void keep_warm(std::chrono::nanoseconds time, Time now);
+  /// What is left of the time for which the version before the last promotion is kept warm; nothing: none was.
+  std::optional<Warm> warm_after(const rollout::Spec& promoted, Time now) const;
+  std::optional<Warm> warm_for(std::chrono::nanoseconds time, Time now) const;
 
   Time started_;  // of the running rollout, moved back by its run time before a restart
 };

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kRoundEvery{500};
 constexpr std::chrono::seconds kReadEvery{5};  // whether somebody else has changed it
-constexpr double kLeadsFor = 10;               // seconds without the shared store: after that another router leads
+constexpr double kLeadsFor = 3;                // seconds without the shared store: a while after that another router leads
 constexpr int kAttempts = 3;                   // at a route that is changed at the same moment
 
 }  // namespace
@@ -58,6 +58,7 @@ struct HttpRoutes::State {
 
   void run();
   bool leads() const;
+  void forget(Route& route);
   void look(Route& route);
   std::vector<BackendShare> shares_of(const Route& route) const;
   Status bring(Route& route, const std::vector<BackendShare>& shares);
@@ -108,11 +109,18 @@ void HttpRoutes::State::run() {
       if (lead) {
         look(*route);
       } else {
-        route->seen.reset();
-        route->behind_since = Clock::time_point();
+        forget(*route);
       }
     }
   }
+}
+
+/// Another router leads, and speaks of the route.
+void HttpRoutes::State::forget(Route& route) {
+  route.seen.reset();
+  route.behind_since = Clock::time_point();
+  if (!std::exchange(route.trouble, "").empty())
+    controller.services().all[route.index]->let_advance(false, controller.split(route.index), "");
 }
 
 /// One that is cut off from the shared store leads until another can: its weights only fall meanwhile.
@@ -131,12 +139,13 @@ std::vector<BackendShare> HttpRoutes::State::shares_of(const Route& route) const
 
 void HttpRoutes::State::look(Route& route) {
   const auto now = Clock::now();
-  const Split split = controller.split(route.index);  // before the shares: they are no older
+  const Split split = controller.split(route.index);
   const std::vector<BackendShare> shares = shares_of(route);
+  if (controller.split(route.index) != split) return sleeper.wake();  // not the shares of one moment
   const bool news = !std::ranges::equal(shares, route.tried, {}, &BackendShare::ppm, &BackendShare::ppm);
   if (!news && now < route.next_attempt) return;
   const bool settled = route.seen && now < route.read_at + kReadEvery && route.trouble.empty();
-  if (settled && !news) return;
+  if (settled && !news) return controller.services().all[route.index]->let_advance(true, split, "");
   if (news && route.behind_since.load() == Clock::time_point()) route.behind_since = now;
   route.tried = shares;
   const Status done = bring(route, shares);

@@ -51,6 +51,7 @@ std::vector<Place> places_of(const json::array& backends, std::string_view name,
 std::string missing(const json::object& route, const std::vector<BackendShare>& shares) {
   std::string names;
   for (const BackendShare& share : shares) {
+    if (share.ppm == 0) continue;
     const json::array& rules = array_at(*kubernetes::find_at(route, {"spec"})->if_object(), "rules");
     const bool there = std::ranges::any_of(rules, [&share](const json::value& rule) {
       return rule.is_object() && !places_of(array_at(rule.as_object(), "backendRefs"), share.backend, 0).empty();
@@ -74,16 +75,19 @@ Result<json::array> weight_patch(const json::object& route, const std::vector<Ba
     const json::object* object = rules[rule].if_object();
     if (object == nullptr) continue;
     json::array of_rule;
+    size_t there = 0;
     const bool has_all = std::ranges::all_of(shares, [&](const BackendShare& share) {
       const auto places = places_of(array_at(*object, "backendRefs"), share.backend, rule);
-      if (places.size() != 1) return false;
+      if (places.empty()) return share.ppm == 0;
+      if (places.size() > 1) return false;
+      ++there;
       const int64_t weight = share.ppm / unit;
       if (places[0].weight == weight && places[0].has_weight) return true;
       of_rule.emplace_back(json::object{
           {"op", "add"}, {"path", fmt::format("/spec/rules/{}/backendRefs/{}/weight", rule, places[0].backend)}, {"value", weight}});
       return true;
     });
-    if (!has_all) continue;
+    if (!has_all || there < std::min<size_t>(shares.size(), 2)) continue;
     divides = true;
     for (json::value& change : of_rule) changes.push_back(std::move(change));
   }

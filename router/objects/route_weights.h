@@ -2,7 +2,8 @@
 //
 //   SERIN_TRY(const auto patch, weight_patch(route, {{"serin", 950'000}, {"serin-canary", 50'000}}));   // 95 and 5
 //
-// A rule divides the traffic if it has each of the backends once. Any other rule is left alone, such as one that sends testers to the canary.
+// A rule divides the traffic if it has at least two of the backends, each of them once, and all that have a share. Any other rule is left alone,
+// such as one that sends testers to the canary. So the backend of a version without traffic may be gone.
 #pragma once
 
 #include <boost/json.hpp>

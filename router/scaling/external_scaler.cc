@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "external_scaler.pb.h"
+#include "kernels/mutex.h"
 #include "router/scaling/scaler_trigger.h"
 
 namespace serin::router {
@@ -56,6 +57,27 @@ class Question final : public net::GrpcMethod {
   const Work work_;
 };
 
+/// All streams look about ten times a second, and one look at the loads serves them all.
+class RecentLoads {
+ public:
+  explicit RecentLoads(LoadSource source) : source_(std::move(source)) {}
+  std::shared_ptr<const std::vector<VersionLoad>> get() {
+    const MutexLock lock(mutex_);
+    const auto now = steady_clock::now();
+    if (!loads_ || now - read_at_ >= kLook) {
+      loads_ = std::make_shared<const std::vector<VersionLoad>>(source_());
+      read_at_ = now;
+    }
+    return loads_;
+  }
+
+ private:
+  const LoadSource source_;
+  Mutex mutex_;
+  std::shared_ptr<const std::vector<VersionLoad>> loads_ SERIN_GUARDED_BY(mutex_);
+  steady_clock::time_point read_at_ SERIN_GUARDED_BY(mutex_);
+};
+
 class ActivityStream final : public net::GrpcMethod {
  public:
   explicit ActivityStream(LoadSource loads) : loads_(std::move(loads)) {}
@@ -88,7 +110,7 @@ class ActivityStream final : public net::GrpcMethod {
   void look(const std::weak_ptr<net::GrpcCall>& weak, Watch& watch) {
     const auto call = weak.lock();
     if (!call || call->ended()) return;
-    const auto load = watch.trigger.find(loads_());
+    const auto load = watch.trigger.find(*loads_.get());
     if (!load) return finish_with(*call, load.error());
     const bool active = watch.trigger.is_active(*load);
     const auto now = steady_clock::now();
@@ -102,7 +124,7 @@ class ActivityStream final : public net::GrpcMethod {
     watch.timer = call->loop().after(kLook, [this, weak, &watch] { look(weak, watch); });
   }
 
-  const LoadSource loads_;
+  RecentLoads loads_;
 };
 
 }  // namespace

@@ -49,13 +49,13 @@ Result<ScalerTrigger> ScalerTrigger::read(const std::map<std::string, std::strin
   return trigger;
 }
 
-Result<VersionLoad> ScalerTrigger::find(std::vector<VersionLoad> loads) const {
+Result<VersionLoad> ScalerTrigger::find(const std::vector<VersionLoad>& loads) const {
   const bool known = std::ranges::find(loads, service, &VersionLoad::service) != loads.end();
   if (!known) return Error{Code::kNotFound, fmt::format("the router has no service '{}'", service)};
   const auto found =
       std::ranges::find_if(loads, [this](const VersionLoad& load) { return load.service == service && load.version == version; });
   if (found == loads.end()) return Error{Code::kNotFound, fmt::format("service '{}' has no version '{}'", service, version)};
-  return std::move(*found);
+  return *found;
 }
 
 bool ScalerTrigger::is_active(const VersionLoad& load) const {

@@ -23,7 +23,7 @@ struct ScalerTrigger {
   /// kInvalidArgument: the message names the key.
   static Result<ScalerTrigger> read(const std::map<std::string, std::string>& metadata);
   /// kNotFound: there is no such service or version.
-  Result<VersionLoad> find(std::vector<VersionLoad> loads) const;
+  Result<VersionLoad> find(const std::vector<VersionLoad>& loads) const;
   /// Whether the version must have a replica.
   bool is_active(const VersionLoad& load) const;
 };

@@ -75,16 +75,18 @@ void SharedLoad::note(LoadMessage message, Time now) {
 std::vector<VersionLoad> SharedLoad::with(const std::vector<VersionLoad>& own, const std::vector<std::string>& others, Time now) const {
   const MutexLock lock(mutex_);
   std::vector<VersionLoad> whole = own;
+  std::map<std::pair<std::string_view, std::string_view>, size_t> places;
+  for (size_t i = 0; i < own.size(); ++i) places.emplace(std::pair(std::string_view(own[i].service), std::string_view(own[i].version)), i);
   for (const std::string& member : others) {
     const auto told = told_.find(member);
     const bool silent = told == told_.end() || now - told->second.at > kFreshFor;
     for (const VersionLoad& load : silent ? own : told->second.loads) {
-      const auto same = std::ranges::find_if(
-          whole, [&](const VersionLoad& each) { return each.service == load.service && each.version == load.version; });
-      if (same == whole.end()) continue;  // not in the configuration of this router
-      same->in_flight += load.in_flight;
-      same->requests_per_second += load.requests_per_second;
-      if (!silent) same->unserved += load.unserved;
+      const auto place = places.find({load.service, load.version});
+      if (place == places.end()) continue;  // not in the configuration of this router
+      VersionLoad& same = whole[place->second];
+      same.in_flight += load.in_flight;
+      same.requests_per_second += load.requests_per_second;
+      if (!silent) same.unserved += load.unserved;
     }
   }
   return whole;

@@ -63,7 +63,8 @@ std::string file_behind(const std::string& path) {
 }
 
 /// What runs must still be there: a reload never ends a rollout by the way.
-Status check_rollouts(const std::vector<router::ServiceStatus>& running, const router::RouterConfig& next) {
+Status check_rollouts(const std::vector<router::ServiceStatus>& running, const router::RouterConfig& before,
+                      const router::RouterConfig& next) {
   for (const router::ServiceStatus& now : running) {
     const auto found = std::ranges::find(next.services, now.service, &router::ServiceConfig::name);
     const bool under_way = now.rollout && !rollout::is_over(now.rollout->state.phase);
@@ -76,6 +77,11 @@ Status check_rollouts(const std::vector<router::ServiceStatus>& running, const r
     if (missing(now.stable))
       return Error{Code::kFailedPrecondition,
                    fmt::format("service '{}' no longer has version '{}', which is stable", now.service, now.stable)};
+    const auto same = std::ranges::find(before.services, now.service, &router::ServiceConfig::name);
+    if (under_way && same != before.services.end() && same->http_route != found->http_route)
+      return Error{Code::kFailedPrecondition,
+                   fmt::format("'http_route' of service '{}' changes, but its rollout '{}' is in progress: end it first", now.service,
+                               now.rollout->state.id)};
     if (under_way && found->split)
       return Error{Code::kFailedPrecondition,
                    fmt::format("service '{}' has a fixed split, but its rollout '{}' is in progress: end it first", now.service,
@@ -190,7 +196,7 @@ void Route::reload() {
   if (!next) return refuse(next.error());
   if (next->store != running_->config().store) return refuse(needs_restart("store"));
   if (next->io_threads != running_->config().io_threads) return refuse(needs_restart("io_threads"));
-  if (auto kept = check_rollouts(running_->controller().status(), *next); !kept) return refuse(kept.error());
+  if (auto kept = check_rollouts(running_->controller().status(), running_->config(), *next); !kept) return refuse(kept.error());
   metrics::Registry unused;
   if (auto access = router::Access::open(next->admin, unused); !access) return refuse(access.error().in("admin"));
   running_->hand_endpoints_to(*next);

@@ -57,6 +57,15 @@ TEST(RouteWeights, RulesWithoutEachBackendOnceAreLeftAlone) {
                         R"({"op":"add","path":"/spec/rules/2/backendRefs/1/weight","value":10})"));
 }
 
+TEST(RouteWeights, ABackendWithoutAShareMayBeMissing) {
+  EXPECT_EQ(patch(R"([{"backendRefs":[{"name":"a","weight":75},{"name":"b","weight":25}]}])", {{"a", 1'000'000}, {"b", 0}, {"c", 0}}),
+            version_and(R"({"op":"add","path":"/spec/rules/0/backendRefs/0/weight","value":100},)"
+                        R"({"op":"add","path":"/spec/rules/0/backendRefs/1/weight","value":0})"))
+      << "a rollback is written, although version c is not in the route yet";
+  EXPECT_EQ(patch(R"([{"backendRefs":[{"name":"a"},{"name":"b"}]}])", {{"a", 900'000}, {"b", 0}, {"c", 100'000}}),
+            "refused: no rule has the backend 'c'");
+}
+
 TEST(RouteWeights, NamesTheBackendsThatAreMissing) {
   EXPECT_EQ(patch(R"([{"backendRefs":[{"name":"a"},{"name":"c"}]}])", {{"a", 900'000}, {"b", 100'000}}),
             "refused: no rule has the backend 'b'");
