@@ -115,7 +115,7 @@ struct ServiceState {
   rollout::Rollout resumed(const rollout::Spec& given, rollout::State state, bool of_all, Time now) const;
   std::shared_ptr<const rollout::Spec> idle_spec() const;
   Status check_versions(const rollout::Spec& given) const;
-  /// What is left of the time for which the version before the last promotion is kept warm; nothing: none was.
+  /// The version before the last promotion, for as long as it is still to be kept warm. Nothing: none is.
   std::optional<Warm> warm_after(const rollout::Spec& promoted, Time now) const;
   std::optional<Warm> warm_for(std::chrono::nanoseconds time, Time now) const;
 

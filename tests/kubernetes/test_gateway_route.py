@@ -84,7 +84,7 @@ def test_a_fall_is_written_when_the_api_server_is_back(real, routed):
     real.cluster.kill_api_server()
     try:
         canary.faults = Faults(error_rate=1)
-        with Traffic(router.url) as traffic:
+        with Traffic(router.url, clients=2) as traffic:  # no more than the shield may run again at once
             router.wait_for("RolledBack")
         wait_until(lambda: f"HTTPRoute '{real.namespace}/digits'" in router.rollout()["note"], 10, "told")
         assert set(traffic.statuses) == {200}
