@@ -76,7 +76,7 @@ def test_a_bad_canary_gets_nothing_from_the_gateway_either(routed, api):
     router.start_rollout(steps=[hold(50)])
     has(api, 50, 50)
     canary.faults = Faults(error_rate=1)
-    with Traffic(router.url) as traffic:
+    with Traffic(router.url, clients=2) as traffic:  # no more than the shield may run again at once
         router.wait_for("RolledBack")
     has(api, 100, 0, seconds=2)
     assert set(traffic.statuses) == {200}
