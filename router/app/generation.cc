@@ -144,9 +144,11 @@ void Generation::close_for_autoscalers() {
   }
 }
 
-/// Of all routers. What a rollout under way compares stays, however few requests it gets, and so does what traffic may go back to.
+/// Of all routers. What a rollout under way compares stays, however few requests it gets, and so does what traffic may go back to. That version
+/// must be able to take all of it at once, so the load of the other one counts as its own, too.
 std::vector<VersionLoad> Generation::loads() const {
-  std::vector<VersionLoad> loads = steering_->whole_load(own_load_());
+  const std::vector<VersionLoad> measured = steering_->whole_load(own_load_());
+  std::vector<VersionLoad> loads = measured;
   const Controller& controller = steering_->controller();
   for (size_t i = 0; i < config_.services.size(); ++i) {
     const ServiceConfig& service = config_.services[i];
@@ -156,11 +158,21 @@ std::vector<VersionLoad> Generation::loads() const {
     const bool compares = canary != Split::kNoCanary && canary != stable;
     const std::string warm = compares ? "" : controller.services().all[i]->warm_elsewhere(std::chrono::steady_clock::now());
     if (!compares && warm.empty()) continue;
+    const bool under_way = compares && !controller.services().all[i]->running_spec().first.empty();
     const std::string baseline = controller.spec(i)->baseline, other = compares ? service.versions[canary].name : warm;
+    const std::string &goes_back_to = under_way ? service.versions[stable].name : other,
+                      &comes_from = under_way ? other : service.versions[stable].name;
+    const auto is_of = [&](const std::string& version) {
+      return [&](const VersionLoad& load) { return load.service == first->name && load.version == version; };
+    };
+    const auto from = std::ranges::find_if(measured, is_of(comes_from));
     for (VersionLoad& load : loads) {
       if (load.service != first->name) continue;
       const std::string& version = load.version;
       load.needed = load.needed || version == service.versions[stable].name || version == other || version == baseline;
+      if (version != goes_back_to || from == measured.end()) continue;
+      load.in_flight += from->in_flight;
+      load.requests_per_second += from->requests_per_second;
     }
   }
   return loads;

@@ -8,7 +8,7 @@ from backends import Faults
 from certificates import Authority
 from conftest import call, free_port, serin, wait_until
 from etcd import Cluster
-from routers import QUICK_HEALTH, reload, service
+from routers import QUICK_HEALTH, hold, reload, service
 from traffic import Traffic
 
 API = "/apis/external.metrics.k8s.io/v1beta1"
@@ -47,6 +47,19 @@ def test_it_tells_the_load_of_each_version_and_nobody_else_may_ask(route, backen
         wait_until(lambda: asked.values("serin_route_requests_per_second")["digits", "1"] not in ("0", "500m"), 10, "a rate")
     wait_until(lambda: asked.values("serin_route_in_flight_requests", "version%3D1") == {("digits", "1"): "0"}, 10, "nothing in flight")
     wait_until(lambda: asked.values("serin_route_requests_per_second", "version%3D1") == {("digits", "1"): "0"}, 20, "no rate")
+
+
+def test_stable_keeps_what_a_rollback_needs_until_the_rollout_is_over(route, backend, tmp_path):
+    asked, stable, canary = Asked(tmp_path), backend("1", delay=0.3), backend("2", delay=0.3)
+    router = route(service(stable, canary), external_metrics=asked.yaml)
+    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
+    in_flight = lambda: {version: int(value) for (_, version), value in asked.values("serin_route_in_flight_requests").items()}  # noqa: E731
+    router.start_rollout(steps=[hold(90)])
+    with Traffic(router.url, clients=8):
+        wait_until(lambda: in_flight()["1"] == 8 and in_flight()["2"] >= 5, 20, "most at the canary, all counted for stable")
+        assert router.command("promote").status == 200
+        router.wait_for("Succeeded")
+        wait_until(lambda: in_flight() == {"1": 0, "2": 8}, 20, "over")
 
 
 def test_it_is_there_again_after_a_reload_and_gone_where_the_key_is(route, backend, tmp_path):
