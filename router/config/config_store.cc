@@ -58,7 +58,7 @@ Result<ReplicasConfig> read_replicas(const Node& node) {
 
 }  // namespace
 
-Status read_store(const Node& root, RouterConfig& config) {
+Status read_store(const Node& root, const std::string& asked, RouterConfig& config) {
   const auto store = root.find("store"), replicas = root.find("replicas");
   std::optional<Node> etcd, kubernetes;
   if (store && store->is_map()) {
@@ -69,8 +69,18 @@ Status read_store(const Node& root, RouterConfig& config) {
   } else if (store) {
     SERIN_TRY(config.store, store->text());
   }
+  const bool by_flag = asked == "kubernetes";
+  if (!asked.empty() && !by_flag) config.store = asked;
   if (config.store.empty()) return store->error("must be the path of a file");
+  if (by_flag && etcd) return etcd->error("does not go with --store kubernetes; routers share one of them");
   if (etcd && kubernetes) return kubernetes->error("etcd is given, too; routers share one of them");
+  if (by_flag && !kubernetes) {
+    if (!replicas) return root.error("--store kubernetes: say how many routers there may be: replicas: {max: 3, listen: ADDRESS:PORT}");
+    SERIN_TRY(ReplicasConfig several, read_replicas(*replicas));
+    several.kubernetes = config.kubernetes;
+    config.replicas = std::move(several);
+    return {};
+  }
   const auto& shared = etcd ? etcd : kubernetes;
   if (!shared && !replicas) return {};
   if (!shared)

@@ -11,7 +11,8 @@
 
 namespace serin::router {
 
-Status read_store(const config::Node& root, RouterConfig& config);
+/// `asked`: of the command line, and before the key. "kubernetes": routers share the Kubernetes API; anything else: the path of a file.
+Status read_store(const config::Node& root, const std::string& asked, RouterConfig& config);
 
 /// The address under which others reach `listen`: where that is every address of a pod, the variable POD_IP. kFailedPrecondition: it is not set.
 Result<std::string> reachable_address(const Listen& listen);

@@ -319,12 +319,12 @@ Status read_services(const Node& root, RouterConfig& config) {
 
 }  // namespace
 
-Result<RouterConfig> load_config(const std::string& path) {
+Result<RouterConfig> load_config(const std::string& path, const std::string& store) {
   SERIN_TRY(const Node root, Node::load(path));
-  return read_config(root);
+  return read_config(root, store);
 }
 
-Result<RouterConfig> read_config(const Node& root) {
+Result<RouterConfig> read_config(const Node& root, const std::string& store) {
   SERIN_CHECK(root.allow_only({"listen", "tls", "admin", "store", "replicas", "kubernetes", "external_metrics", "external_scaler",
                                "io_threads", "limits", "services", "webhooks", "prometheus"}));
   RouterConfig config;
@@ -342,7 +342,7 @@ Result<RouterConfig> read_config(const Node& root) {
   if (const auto kubernetes = root.find("kubernetes")) {
     SERIN_TRY(config.kubernetes, read_kubernetes(*kubernetes));
   }
-  SERIN_CHECK(read_store(root, config));
+  SERIN_CHECK(read_store(root, store, config));
   if (const auto metrics = root.find("external_metrics")) {
     SERIN_TRY(config.external_metrics, read_external_metrics(*metrics));
   }

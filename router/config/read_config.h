@@ -9,8 +9,8 @@
 
 namespace serin::router {
 
-/// Errors name the file, line, column and allowed values. A missing file is kNotFound.
-Result<RouterConfig> load_config(const std::string& path);
-Result<RouterConfig> read_config(const config::Node& root);
+/// Errors name the file, line, column and allowed values. A missing file is kNotFound. `store`: see config_store.h.
+Result<RouterConfig> load_config(const std::string& path, const std::string& store = {});
+Result<RouterConfig> read_config(const config::Node& root, const std::string& store = {});
 
 }  // namespace serin::router

@@ -36,7 +36,7 @@ using router::HandoverPoint;
 using router::ListeningSockets;
 
 struct RouteOptions {
-  std::string config;
+  std::string config, store;
   double drain_seconds = 5;
   std::string ready_file, log_format = "text", log_level = "info";
   bool check = false;      ///< read the configuration, report what is wrong, end
@@ -192,7 +192,7 @@ bool Route::leads_elsewhere() const {
 
 void Route::reload() {
   file_ = file_behind(options_.config);
-  auto next = router::load_config(options_.config);
+  auto next = router::load_config(options_.config, options_.store);
   if (!next) return refuse(next.error());
   if (next->store != running_->config().store) return refuse(needs_restart("store"));
   if (next->io_threads != running_->config().io_threads) return refuse(needs_restart("io_threads"));
@@ -279,7 +279,7 @@ void Route::end() {
 int run_route(const RouteOptions& options) {
   if (auto status = configure_log(options.log_format, options.log_level); !status) return usage(status.error());
   std::string file = file_behind(options.config);
-  const auto config = router::load_config(options.config);
+  const auto config = router::load_config(options.config, options.store);
   if (!config) return usage(config.error());
   metrics::Registry unused;
   if (const auto access = router::Access::open(config->admin, unused); !access) return usage(access.error().in("admin"));
@@ -299,6 +299,7 @@ void add_route(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("route", "Split traffic between model versions, judge every answer, roll back automatically");
   auto options = std::make_shared<RouteOptions>();
   command->add_option("--config", options->config, "router.yaml (router/config/REFERENCE.md lists its keys)")->required();
+  command->add_option("--store", options->store, "where to keep rollouts, in the place of `store`: the path of a file, or kubernetes");
   command->add_flag("--take-over", options->take_over,
                     "take over sockets and store from the router that runs on the same store, if there is one");
   command->add_flag("--check", options->check, "read the configuration, print its faults and exit");

@@ -275,6 +275,29 @@ def test_c1_bad_keys_are_named(tmp_path, config, says):
     assert refused.returncode != 0 and says in refused.stderr, refused.stderr
 
 
+def test_the_store_may_be_named_by_a_flag(tmp_path, backend, start):
+    config = {"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "services": [service(backend("1"), backend("2"))], "store": str(tmp_path / "router.db")}
+    path = tmp_path / "router.yaml"
+
+    def said(changes, *store):
+        path.write_text(json.dumps({**config, **changes}))
+        return serin("route", "--check", "--config", path, *store)
+
+    several = {"replicas": {"max": 3, "listen": "127.0.0.1:0", "name": "a"}}
+    assert "say how many routers there may be" in said({}, "--store", "kubernetes").stderr
+    assert "does not go with --store kubernetes" in said({**several, "store": {"etcd": {"endpoints": ["http://127.0.0.1:1"]}}}, "--store", "kubernetes").stderr
+    assert said(several).returncode != 0, "a file is shared by nobody"
+    objects = Objects()
+    with Server(objects) as api:
+        done = said({**several, "kubernetes": {"server": api.url, "namespace": "models"}}, "--store", "kubernetes")
+        assert done.returncode == 0, done.stderr
+        start("route", "--drain-seconds", 0, "--config", path, "--store", "kubernetes")
+        wait_until(lambda: [each["metadata"]["name"] for each in objects.list(RECORDS, "serin.dev/type=member")], 10, "a member of the group")
+    path.write_text(json.dumps(config))
+    start("route", "--drain-seconds", 0, "--config", path, "--store", tmp_path / "another.db")
+    assert (tmp_path / "another.db").exists()
+
+
 def test_outside_of_a_pod_the_reason_is_given(tmp_path, backend):
     config = {"listen": "127.0.0.1:0", "admin": UNLIMITED_ADMIN, "services": [service(backend("1"), backend("2"))],
               "store": {"file": str(tmp_path / "router.db"), "kubernetes": {}}, "replicas": {"max": 3, "listen": "127.0.0.1:0"}}
