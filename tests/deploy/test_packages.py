@@ -140,7 +140,8 @@ def test_the_debian_package_is_installed_run_and_removed_by_apt(bare, packages, 
     shutil.copy(packages[1], root / "tmp/serin.deb")
     container.run("apt-get update && apt-get -o Acquire::Retries=3 install -y --no-install-recommends /tmp/serin.deb")
     assert images.run("chroot", root, "serin", "--version").startswith("serin ")
-    assert images.run("chroot", root, "dpkg", "--verify", "serin") == ""
+    lacking = images.run("chroot", root, "dpkg", "--verify", "serin").splitlines()
+    assert [line for line in lacking if "/usr/share/doc/" not in line] == [], "slim images leave documents out"
     assert (root / "etc/ssl/certs/ca-certificates.crt").stat().st_size > 100_000
     serve_in(root, "/usr/bin/serin", tmp_path)
     images.run("chroot", root, "dpkg", "--purge", "serin")

@@ -1,5 +1,6 @@
 """Triton's extension "trace": when single requests got where, in the file that its trace_summary.py reads."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -19,7 +20,7 @@ DOORS = {"HTTP": ["HTTP_RECV_START", "HTTP_RECV_END", *COMPUTED, "HTTP_SEND_STAR
 
 
 def traces(file):
-    """What is told of each traced request, by its id; the file is whole at any time."""
+    """What is told of each traced request, by its id; the file is whole between two writes."""
     found = {}
     for entry in json.loads(file.read_text()) if file.exists() else []:
         held = found.setdefault(entry["id"], {"times": []})
@@ -31,7 +32,11 @@ def traces(file):
 
 
 def wait_for(file, count):
-    wait_until(lambda: len(traces(file)) >= count, what=f"{count} traces")
+    def there():
+        with contextlib.suppress(json.JSONDecodeError):  # a write is under way
+            return len(traces(file)) >= count
+        return False
+    wait_until(there, what=f"{count} traces")
     return traces(file)
 
 
