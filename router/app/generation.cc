@@ -162,10 +162,8 @@ std::vector<VersionLoad> Generation::loads() const {
     const std::string baseline = controller.spec(i)->baseline, other = compares ? service.versions[canary].name : warm;
     const std::string &goes_back_to = under_way ? service.versions[stable].name : other,
                       &comes_from = under_way ? other : service.versions[stable].name;
-    const auto is_of = [&](const std::string& version) {
-      return [&](const VersionLoad& load) { return load.service == first->name && load.version == version; };
-    };
-    const auto from = std::ranges::find_if(measured, is_of(comes_from));
+    const auto from =
+        std::ranges::find_if(measured, [&](const VersionLoad& load) { return load.service == first->name && load.version == comes_from; });
     for (VersionLoad& load : loads) {
       if (load.service != first->name) continue;
       const std::string& version = load.version;

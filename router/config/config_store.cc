@@ -37,10 +37,10 @@ Result<EtcdConfig> read_etcd(const Node& node) {
   return etcd;
 }
 
-Result<KubernetesConfig> read_shared_kubernetes(const Node& node, KubernetesConfig kubernetes) {
+Status read_group(const Node& node, KubernetesConfig& kubernetes) {
   SERIN_CHECK(node.allow_only({"group"}));
   SERIN_TRY(kubernetes.group, read_label(node, "group", kubernetes.group));
-  return kubernetes;
+  return {};
 }
 
 Result<ReplicasConfig> read_replicas(const Node& node) {
@@ -74,14 +74,7 @@ Status read_store(const Node& root, const std::string& asked, RouterConfig& conf
   if (config.store.empty()) return store->error("must be the path of a file");
   if (by_flag && etcd) return etcd->error("does not go with --store kubernetes; routers share one of them");
   if (etcd && kubernetes) return kubernetes->error("etcd is given, too; routers share one of them");
-  if (by_flag && !kubernetes) {
-    if (!replicas) return root.error("--store kubernetes: say how many routers there may be: replicas: {max: 3, listen: ADDRESS:PORT}");
-    SERIN_TRY(ReplicasConfig several, read_replicas(*replicas));
-    several.kubernetes = config.kubernetes;
-    config.replicas = std::move(several);
-    return {};
-  }
-  const auto& shared = etcd ? etcd : kubernetes;
+  const auto shared = etcd ? etcd : kubernetes ? kubernetes : by_flag ? std::optional(root) : std::nullopt;
   if (!shared && !replicas) return {};
   if (!shared)
     return replicas->error("several routers need a store that they share: store: {etcd: {endpoints: [...]}}, or {kubernetes: {}}");
@@ -90,7 +83,8 @@ Status read_store(const Node& root, const std::string& asked, RouterConfig& conf
   if (etcd) {
     SERIN_TRY(several.etcd, read_etcd(*etcd));
   } else {
-    SERIN_TRY(several.kubernetes, read_shared_kubernetes(*kubernetes, config.kubernetes));
+    several.kubernetes = config.kubernetes;
+    if (kubernetes) SERIN_CHECK(read_group(*kubernetes, *several.kubernetes));
   }
   config.replicas = std::move(several);
   return {};

@@ -84,6 +84,12 @@ const json::value* find_at(const json::object& object, std::initializer_list<std
   return value;
 }
 
+const json::array& array_at(const json::object& object, std::initializer_list<std::string_view> path) {
+  static const json::array none;
+  const json::value* value = find_at(object, path);
+  return value != nullptr && value->is_array() ? value->as_array() : none;
+}
+
 std::string text_at(const json::object& object, std::initializer_list<std::string_view> path) {
   const json::value* value = find_at(object, path);
   return value != nullptr && value->is_string() ? std::string(std::string_view(value->as_string())) : "";

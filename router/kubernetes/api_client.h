@@ -46,6 +46,8 @@ std::string escaped(std::string_view text);
 std::string text_at(const boost::json::object& object, std::initializer_list<std::string_view> path);
 /// The value there; null if there is none.
 const boost::json::value* find_at(const boost::json::object& object, std::initializer_list<std::string_view> path);
+/// The list there; empty if there is none.
+const boost::json::array& array_at(const boost::json::object& object, std::initializer_list<std::string_view> path);
 
 /// Thread-safe; every call waits, at most for the timeout.
 ///

@@ -14,12 +14,6 @@ namespace {
 
 namespace json = boost::json;
 
-const json::array& array_at(const json::object& object, std::initializer_list<std::string_view> path) {
-  static const json::array none;
-  const json::value* value = find_at(object, path);
-  return value != nullptr && value->is_array() ? value->as_array() : none;
-}
-
 bool condition(const json::object& endpoint, std::string_view name, bool if_absent) {
   const json::value* value = find_at(endpoint, {"conditions", name});
   return value != nullptr && value->is_bool() ? value->as_bool() : if_absent;

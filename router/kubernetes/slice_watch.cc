@@ -117,7 +117,7 @@ struct SliceWatch::State {
   const std::string& name_space_of(const SliceSelection& selection) const {
     return selection.name_space.empty() ? cluster.name_space : selection.name_space;
   }
-  void follow_slices(const std::string& name);
+  void follow_slices(const std::string& name) SERIN_REQUIRES(mutex);
   void follow_nodes();
   void list_nodes(const std::vector<json::object>& all);
   void change_node(const json::object& node, bool removed);
@@ -135,26 +135,22 @@ struct SliceWatch::State {
 };
 
 void SliceWatch::State::follow_slices(const std::string& name) {
-  const MutexLock lock(mutex);
-  const std::string path =
-      fmt::format("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices{}", name, query_of(namespaces.at(name).followers));
-  collections.push_back(std::make_unique<Collection>(cluster, path,
-                                                     Collection::Reader{.listed =
-                                                                            [this, name](const std::vector<json::object>& all) {
-                                                                              const MutexLock held(mutex);
-                                                                              namespaces.at(name).list(all, choice);
-                                                                            },
-                                                                        .changed =
-                                                                            [this, name](const json::object& object, bool removed) {
-                                                                              const MutexLock held(mutex);
-                                                                              namespaces.at(name).change(object, removed, choice);
-                                                                            },
-                                                                        .failed =
-                                                                            [this, name](const Error& trouble) {
-                                                                              const MutexLock held(mutex);
-                                                                              for (const Follower& follower : namespaces.at(name).followers)
-                                                                                follower.tell(trouble);
-                                                                            }}));
+  const std::string query = query_of(namespaces.at(name).followers);
+  Collection::Reader reader;
+  reader.listed = [this, name](const std::vector<json::object>& all) {
+    const MutexLock lock(mutex);
+    namespaces.at(name).list(all, choice);
+  };
+  reader.changed = [this, name](const json::object& object, bool removed) {
+    const MutexLock lock(mutex);
+    namespaces.at(name).change(object, removed, choice);
+  };
+  reader.failed = [this, name](const Error& trouble) {
+    const MutexLock lock(mutex);
+    for (const Follower& follower : namespaces.at(name).followers) follower.tell(trouble);
+  };
+  const std::string path = fmt::format("/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices{}", name, query);
+  collections.push_back(std::make_unique<Collection>(cluster, path, std::move(reader)));
 }
 
 void SliceWatch::State::follow_nodes() {
@@ -218,12 +214,8 @@ void SliceWatch::follow(SliceSelection selection, Tell tell) {
 }
 
 void SliceWatch::begin() {
-  std::vector<std::string> names;
-  {
-    const MutexLock lock(state_->mutex);
-    for (const auto& [name, each] : state_->namespaces) names.push_back(name);
-  }
-  for (const std::string& name : names) state_->follow_slices(name);
+  const MutexLock lock(state_->mutex);
+  for (const auto& [name, each] : state_->namespaces) state_->follow_slices(name);
   if (!state_->taints.empty()) state_->follow_nodes();
 }
 

@@ -10,6 +10,7 @@ namespace serin::router {
 namespace {
 
 namespace json = boost::json;
+using kubernetes::array_at;
 
 constexpr uint32_t kPercent = 10'000, kPerMille = 1000;
 
@@ -21,25 +22,20 @@ uint32_t unit_of(const std::vector<BackendShare>& shares) {
   return whole(kPercent) ? kPercent : whole(kPerMille) ? kPerMille : 1;
 }
 
-const json::array& array_at(const json::object& object, std::string_view key) {
-  static const json::array none;
-  const json::value* value = object.if_contains(key);
-  return value != nullptr && value->is_array() ? value->as_array() : none;
-}
-
 struct Place {
-  size_t rule = 0, backend = 0;
+  size_t backend = 0;  ///< its number in the rule
   bool has_weight = false;
   int64_t weight = 1;  ///< what the API means where it is absent
 };
 
-/// Where a rule has that backend; nothing: not at all, or more than once.
-std::vector<Place> places_of(const json::array& backends, std::string_view name, size_t rule) {
+/// Where a rule has that backend.
+std::vector<Place> places_of(const json::object& rule, std::string_view name) {
+  const json::array& backends = array_at(rule, {"backendRefs"});
   std::vector<Place> places;
   for (size_t i = 0; i < backends.size(); ++i) {
     const json::object* backend = backends[i].if_object();
     if (backend == nullptr || kubernetes::text_at(*backend, {"name"}) != name) continue;
-    Place& place = places.emplace_back(Place{.rule = rule, .backend = i});
+    Place& place = places.emplace_back(Place{.backend = i});
     const json::value* weight = backend->if_contains("weight");
     if (weight == nullptr || !weight->is_int64()) continue;
     place.has_weight = true;
@@ -52,9 +48,8 @@ std::string missing(const json::object& route, const std::vector<BackendShare>& 
   std::string names;
   for (const BackendShare& share : shares) {
     if (share.ppm == 0) continue;
-    const json::array& rules = array_at(*kubernetes::find_at(route, {"spec"})->if_object(), "rules");
-    const bool there = std::ranges::any_of(rules, [&share](const json::value& rule) {
-      return rule.is_object() && !places_of(array_at(rule.as_object(), "backendRefs"), share.backend, 0).empty();
+    const bool there = std::ranges::any_of(array_at(route, {"spec", "rules"}), [&share](const json::value& rule) {
+      return rule.is_object() && !places_of(rule.as_object(), share.backend).empty();
     });
     if (!there) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", share.backend);
   }
@@ -68,7 +63,7 @@ Result<json::array> weight_patch(const json::object& route, const std::vector<Ba
   const json::value* spec = kubernetes::find_at(route, {"spec"});
   if (spec == nullptr || !spec->is_object()) return Error{Code::kNotFound, "it has no rules"};
   const uint32_t unit = unit_of(shares);
-  const json::array& rules = array_at(spec->as_object(), "rules");
+  const json::array& rules = array_at(route, {"spec", "rules"});
   json::array changes;
   bool divides = false;
   for (size_t rule = 0; rule < rules.size(); ++rule) {
@@ -77,7 +72,7 @@ Result<json::array> weight_patch(const json::object& route, const std::vector<Ba
     json::array of_rule;
     size_t there = 0;
     const bool has_all = std::ranges::all_of(shares, [&](const BackendShare& share) {
-      const auto places = places_of(array_at(*object, "backendRefs"), share.backend, rule);
+      const auto places = places_of(*object, share.backend);
       if (places.empty()) return share.ppm == 0;
       if (places.size() > 1) return false;
       ++there;

@@ -36,6 +36,13 @@ Result<ScalerTrigger> trigger_of(const keda::ScaledObjectRef& object) {
 /// For versions of KEDA that know whole numbers only: never too few.
 int64_t whole(double value) { return std::llround(std::min(std::ceil(value), 1e15)); }
 
+template <class Message>
+Result<Message> parse(std::string_view text) {
+  Message message;
+  if (text.size() <= INT_MAX && message.ParseFromArray(text.data(), static_cast<int>(text.size()))) return message;
+  return invalid("the message is no " + message.GetTypeName());
+}
+
 /// One message in, one message out.
 template <class Request, class Answer>
 class Question final : public net::GrpcMethod {
@@ -44,10 +51,9 @@ class Question final : public net::GrpcMethod {
   explicit Question(Work work) : work_(std::move(work)) {}
 
   void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
-    Request request;
-    if (message.size() > INT_MAX || !request.ParseFromArray(message.data(), static_cast<int>(message.size())))
-      return finish_with(*call, invalid("the message is no " + request.GetTypeName()));
-    const Result<Answer> answer = work_(request);
+    const Result<Request> request = parse<Request>(message);
+    if (!request) return finish_with(*call, request.error());
+    const Result<Answer> answer = work_(*request);
     if (!answer) return finish_with(*call, answer.error());
     call->send(net::grpc_framed(answer->SerializeAsString()));
     call->finish(net::GrpcStatus::kOk);
@@ -84,10 +90,9 @@ class ActivityStream final : public net::GrpcMethod {
   bool many_answers() const override { return true; }
 
   void on_message(const std::shared_ptr<net::GrpcCall>& call, std::string_view message) override {
-    keda::ScaledObjectRef object;
-    if (message.size() > INT_MAX || !object.ParseFromArray(message.data(), static_cast<int>(message.size())))
-      return finish_with(*call, invalid("the message is no " + object.GetTypeName()));
-    auto trigger = trigger_of(object);
+    const auto object = parse<keda::ScaledObjectRef>(message);
+    if (!object) return finish_with(*call, object.error());
+    auto trigger = trigger_of(*object);
     if (!trigger) return finish_with(*call, trigger.error());
     auto watch = std::make_shared<Watch>();
     watch->trigger = std::move(*trigger);

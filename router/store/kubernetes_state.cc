@@ -12,6 +12,7 @@
 namespace serin::store {
 
 namespace json = boost::json;
+using kubernetes::array_at;
 using kubernetes::find_at;
 using kubernetes::text_at;
 
@@ -22,12 +23,6 @@ constexpr size_t kNameLimit = 40, kDigits = 16;
 int64_t number_at(const json::object& object, std::initializer_list<std::string_view> path) {
   const json::value* value = find_at(object, path);
   return value != nullptr && value->is_int64() ? value->as_int64() : 0;
-}
-
-const json::array& array_at(const json::object& object, std::initializer_list<std::string_view> path) {
-  static const json::array none;
-  const json::value* value = find_at(object, path);
-  return value != nullptr && value->is_array() ? value->as_array() : none;
 }
 
 json::array to_json(std::span<const HistoryEntry> entries) {

@@ -105,7 +105,7 @@ class Route {
  private:
   Result<ListeningSockets> take_over(const std::string& store);
   void serve_until_ended();
-  void reload();
+  void reload(bool again = false);
   bool leads_elsewhere() const;
   void refuse(const Error& error);
   bool hand_over(HandoverPeer& successor);
@@ -178,8 +178,10 @@ void Route::serve_until_ended() {
     } else if (waits[1].revents) {
       const auto successor = point_->accept();
       if (successor && !without_store_ && hand_over(*successor)) return;
-    } else if (leads_elsewhere() || Clock::now() >= try_again_) {
+    } else if (leads_elsewhere()) {
       reload();
+    } else if (Clock::now() >= try_again_) {
+      reload(/*again=*/true);
     }
   }
 }
@@ -190,7 +192,9 @@ bool Route::leads_elsewhere() const {
   return !file.empty() && file != file_;
 }
 
-void Route::reload() {
+/// `again`: what was refused before. The same refusal is then no news.
+void Route::reload(bool again) {
+  if (!again) refused_for_.clear();
   file_ = file_behind(options_.config);
   auto next = router::load_config(options_.config, options_.store);
   if (!next) return refuse(next.error());
@@ -217,7 +221,8 @@ void Route::reload() {
 }
 
 void Route::refuse(const Error& error) {
-  const bool linked = std::filesystem::is_symlink(options_.config);
+  std::error_code none;
+  const bool linked = std::filesystem::is_symlink(options_.config, none);
   try_again_ = linked ? Clock::now() + kTryAgain : Clock::time_point::max();
   if (linked && std::exchange(refused_for_, error.message) == error.message) return;
   ++refused_;

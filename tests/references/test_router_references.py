@@ -51,7 +51,7 @@ READERS = {
     ("read_replicas", "node"): "replicas.",
     ("read_etcd", "node"): "store.etcd.",
     ("read_kubernetes", "node"): "kubernetes.",
-    ("read_shared_kubernetes", "node"): "store.kubernetes.",
+    ("read_group", "node"): "store.kubernetes.",
     ("read_external_metrics", "node"): "external_metrics.",
     ("read_external_scaler", "node"): "external_scaler.",
     ("read_limits", "node"): "limits.",
