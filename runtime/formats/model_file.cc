@@ -15,6 +15,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct Readable {
+  Format format;
+  std::string_view ending;     ///< of the file's name
+  std::string_view companion;  ///< ending of a file that must be next to it, with the same stem; empty: none
+};
+
+/// Models that are read. An ending that other files have as well needs a companion.
+constexpr Readable kReadable[] = {
+    {Format::kOnnx, ".onnx", ""},
+};
+
+bool has_companion(const fs::path& path, const Readable& row) {
+  std::error_code ignored;
+  const std::string name = path.filename().string(), stem = name.substr(0, name.size() - row.ending.size());
+  return row.companion.empty() || fs::exists(path.parent_path() / (stem + std::string(row.companion)), ignored);
+}
+
 struct Foreign {
   std::string_view ending;  ///< of the file's name
   const char* what;         ///< and what to do
@@ -88,6 +105,16 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 }  // namespace
 
+std::optional<Format> format_of(const std::string& path) {
+  const auto fits = [&path](const Readable& row) { return path.ends_with(row.ending) && has_companion(path, row); };
+  const auto found = std::ranges::find_if(kReadable, fits);
+  return found == std::end(kReadable) ? std::nullopt : std::optional(found->format);
+}
+
+bool has_model_ending(std::string_view name) {
+  return std::ranges::any_of(kReadable, [name](const Readable& row) { return row.companion.empty() && name.ends_with(row.ending); });
+}
+
 const char* foreign_kind(std::string_view name) {
   const auto fits = [name](const Foreign& foreign) { return name.ends_with(foreign.ending); };
   const auto found = std::ranges::find_if(kForeign, fits);
@@ -116,15 +143,21 @@ Result<std::string> find_model_file(const std::string& folder, const std::string
   }
   if (fs::exists(path, error)) return path.string();
   if (error) return Error{Code::kPermissionDenied, fmt::format("'{}' cannot be examined: {}", name, error.message())};
-  std::vector<std::string> names = names_in(folder);
-  const auto others = std::ranges::remove_if(names, [](const std::string& other) { return !other.ends_with(".onnx"); });
-  names.erase(others.begin(), others.end());
-  if (names.size() == 1) return (fs::path(folder) / names.front()).string();
+  std::vector<std::string> found;
+  std::optional<Format> best;
+  for (const std::string& each : names_in(folder)) {
+    const auto format = format_of((fs::path(folder) / each).string());
+    if (!format || (best && *best < *format)) continue;
+    if (!best || *format < *best) found.clear();
+    best = format;
+    found.push_back(each);
+  }
+  if (found.size() == 1) return (fs::path(folder) / found.front()).string();
   if (const auto foreign = describe_foreign_model(folder))
     return Error{Code::kUnsupported, fmt::format("there is no '{}', and {}", name, *foreign)};
-  return Error{Code::kNotFound, names.empty()
+  return Error{Code::kNotFound, found.empty()
                                     ? fmt::format("there is no '{}'", name)
-                                    : fmt::format("there is no '{}', and more than one other model: {}", name, fmt::join(names, ", "))};
+                                    : fmt::format("there is no '{}', and more than one other model: {}", name, fmt::join(found, ", "))};
 }
 
 }  // namespace serin::formats

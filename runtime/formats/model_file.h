@@ -1,6 +1,7 @@
-// model_file.h: finds the model file of a folder, and explains how to convert a model of another format.
+// model_file.h: finds the model file of a folder, tells its format, and explains how to convert a model of a format that is not read.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,8 +10,16 @@
 
 namespace serin::formats {
 
-/// Returns <folder>/<name>, or, if there is no such file, the only file whose name ends in .onnx. Otherwise kUnsupported if the folder has
-/// a model of another format, with instructions, or kNotFound. Messages do not contain the folder's path.
+/// The formats that are read, in the order in which they are preferred where a folder has models of several.
+enum class Format : uint8_t { kOnnx };
+
+/// The format of a model at that path, by its name and the files next to it; nothing if no reader takes it.
+std::optional<Format> format_of(const std::string& path);
+/// Whether the path of a model ends in a name that only files of models have: digits.onnx.
+bool has_model_ending(std::string_view name);
+
+/// Returns <folder>/<name>, or, if there is no such file, the only model of the most preferred format in the folder. Otherwise kUnsupported
+/// if the folder has a model of a format that is not read, with instructions, or kNotFound. Messages do not contain the folder's path.
 Result<std::string> find_model_file(const std::string& folder, const std::string& name);
 
 /// Returns "'saved_model.pb' is a TensorFlow SavedModel: export it with ...", or nothing if no file of the folder has a known format.

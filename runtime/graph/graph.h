@@ -145,6 +145,8 @@ class Graph {
 /// Checks single definition, valid ids, no cycles, and operand counts within the operator's schema, also in bodies. The error names the
 /// node.
 Status verify(const Graph& graph);
+/// The same for one node: its operands and bodies, without the graph around it.
+Status verify_node(const Graph& graph, NodeId id);
 
 /// Infers the types of all values from those of the inputs, and folds what shapes need (Shape, Gather, Concat ... over small integers). It
 /// replaces types that the importer declared for intermediate values. No value may have more than kMaxElements elements. kInvalidArgument,

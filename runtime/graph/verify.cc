@@ -111,9 +111,7 @@ Status verify_nested(const Graph& graph, int depth) {
   };
   for (const NodeId id : graph.nodes()) {
     const Node& node = graph.node(id);
-    SERIN_CHECK(verify_counts(node));
-    SERIN_CHECK(verify_edges(graph, id));
-    SERIN_CHECK(verify_bodies(node));
+    SERIN_CHECK(verify_node(graph, id));
     for (const ValueId read : node.inputs) {
       if (read != kNone && !defined(read)) return corrupt(node, fmt::format("reads '{}', which nothing makes", graph.value(read).name));
     }
@@ -137,6 +135,12 @@ Status verify_nested(const Graph& graph, int depth) {
 }
 
 }  // namespace
+
+Status verify_node(const Graph& graph, NodeId id) {
+  SERIN_CHECK(verify_counts(graph.node(id)));
+  SERIN_CHECK(verify_edges(graph, id));
+  return verify_bodies(graph.node(id));
+}
 
 Status verify(const Graph& graph) { return verify_nested(graph, 0); }
 

@@ -11,7 +11,6 @@
 #include "runtime/cli/engine_flags.h"
 #include "runtime/engine/describe.h"
 #include "runtime/engine/plan.h"
-#include "runtime/formats/onnx/onnx.h"
 #include "runtime/graph/passes/left_over.h"
 
 namespace serin::cli {
@@ -185,7 +184,7 @@ int run_inspect(const InspectOptions& options) {
   if (!flags) return fail_inspect(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   auto engine = make_engine(*flags);
   if (!engine) return fail_inspect(engine.error(), kUsage);
-  auto graph = formats::read_onnx(options.model);
+  auto graph = engine::read_model(options.model);
   if (!graph) return fail_inspect(graph.error(), kCannotRun);
   const auto inferred = graph::infer_shapes(*graph);
 

@@ -1,4 +1,4 @@
-// load.cc: chooses the reader of a model file. ONNX is the only format so far.
+// load.cc: chooses the reader of a model file by its format.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace serin::engine {
 namespace {
 
 /// With what to do, where the names there say what it is.
-Error not_onnx(const std::string& path) {
+Error not_readable(const std::string& path) {
   const std::filesystem::path given = std::filesystem::path(path).lexically_normal();
   std::error_code ignored;
   const auto foreign = std::filesystem::is_directory(given, ignored) ? formats::describe_foreign_model(path)
@@ -24,8 +24,12 @@ Error not_onnx(const std::string& path) {
 }  // namespace
 
 Result<graph::Graph> read_model(const std::string& path, const std::set<std::string, std::less<>>& replaceable_inputs) {
-  if (!path.ends_with(".onnx")) return not_onnx(path);
-  return formats::read_onnx(path, replaceable_inputs);
+  const auto format = formats::format_of(path);
+  if (!format) return not_readable(path);
+  switch (*format) {
+    case formats::Format::kOnnx: return formats::read_onnx(path, replaceable_inputs);
+  }
+  return not_readable(path);
 }
 
 Result<std::shared_ptr<Model>> Model::load(const std::string& path, const kernels::Backend& backend, LoadOptions options) {

@@ -14,7 +14,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/base/wire.h"
-#include "runtime/formats/onnx/input_file.h"
+#include "runtime/formats/input_file.h"
 
 namespace serin::formats::onnx {
 

@@ -14,9 +14,9 @@
 
 #include "runtime/base/result.h"
 #include "runtime/formats/onnx/proto.h"
-#include "runtime/formats/onnx/replaceable_inputs.h"
 #include "runtime/formats/onnx/scope.h"
 #include "runtime/formats/onnx/tensor.h"
+#include "runtime/formats/replaceable_inputs.h"
 #include "runtime/graph/graph.h"
 
 namespace serin::formats::onnx {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "runtime/base/result.h"
-#include "runtime/formats/onnx/replaceable_inputs.h"
+#include "runtime/formats/replaceable_inputs.h"
 #include "runtime/graph/graph.h"
 
 namespace serin::formats {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/formats/onnx/input_file.h"
+#include "runtime/formats/input_file.h"
 
 namespace serin::formats::onnx {
 

@@ -134,14 +134,26 @@ Dims Context::unknown_dims(size_t rank) {
   return dims;
 }
 
-Inference::Inference(Graph& graph) : graph_(graph), values_(graph.value_capacity()) {
+Inference::Inference(Graph& graph) : graph_(graph) {
   graph.data_dims.clear();
-  for (size_t id = 0; id < values_.size(); ++id) {
-    if (const auto& constant = graph.value(static_cast<ValueId>(id)).constant) values_[id] = elements_of(*constant);
+  learn_new_values();
+}
+
+void Inference::learn_new_values() {
+  for (size_t id = values_.size(); id < graph_.value_capacity(); ++id) {
+    const auto& constant = graph_.value(static_cast<ValueId>(id)).constant;
+    values_.push_back(constant ? elements_of(*constant) : std::nullopt);
   }
 }
 
+const Dims* Inference::elements(ValueId id) {
+  learn_new_values();
+  const auto& known = values_[static_cast<size_t>(id)];
+  return known ? &*known : nullptr;
+}
+
 Status Inference::infer(NodeId id) {
+  learn_new_values();
   const OpRules& rule = rules(graph_.node(id).op);
   for (const ValueId result : graph_.node(id).outputs) {
     if (result != kNone) forget(result);

@@ -40,7 +40,8 @@ class ContentSource {
   virtual ConstantPtr contents(ValueId id) = 0;
 };
 
-/// Infers shapes node by node, for callers that learn values in between. A node is inferred after the nodes that it reads from.
+/// Infers shapes node by node, for callers that learn values in between, or that are still adding nodes. A node is inferred after the
+/// nodes that it reads from.
 class Inference {
  public:
   explicit Inference(Graph& graph);
@@ -48,10 +49,14 @@ class Inference {
   void set_source(ContentSource* source) { source_ = source; }
   void forget(ValueId id) { values_[static_cast<size_t>(id)].reset(); }  ///< forgets the elements of a value that has changed
   void forget_unknown();                                                 ///< forgets the names of sizes that depend on the data
+  /// The elements of a small integer value; null if they are unknown.
+  const Dims* elements(ValueId id);
   const ShapeValues& values() const { return values_; }
   ShapeValues take_values() { return std::move(values_); }
 
  private:
+  void learn_new_values();  ///< elements of the constants that were added since
+
   Graph& graph_;
   ContentSource* source_ = nullptr;
   ShapeValues values_;

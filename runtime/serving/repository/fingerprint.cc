@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "runtime/formats/model_file.h"
+
 namespace serin::serving {
 namespace {
 
@@ -28,12 +30,10 @@ int append_stat(const fs::path& path, std::vector<int64_t>& parts) {
   return 0;
 }
 
-bool is_model(const std::string& name) { return name.ends_with(".onnx"); }
-
 }  // namespace
 
 Status FingerprintMaker::add_files(const std::string& folder, std::vector<std::string> names) {
-  std::ranges::stable_partition(names, is_model);
+  std::ranges::stable_partition(names, formats::has_model_ending);
   for (const std::string& name : names) {
     if (left_ == 0) {
       append_stat(folder, made_.parts);
@@ -41,7 +41,8 @@ Status FingerprintMaker::add_files(const std::string& folder, std::vector<std::s
     }
     --left_;
     const int error = append_stat(fs::path(folder) / name, made_.parts);
-    if (error != 0 && !says_not_there(error) && is_model(name)) return file_error(fmt::format("'{}' cannot be looked at", name), error);
+    if (error != 0 && !says_not_there(error) && formats::has_model_ending(name))
+      return file_error(fmt::format("'{}' cannot be looked at", name), error);
   }
   return {};
 }

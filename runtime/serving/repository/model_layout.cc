@@ -27,12 +27,10 @@ bool is_file(const ModelRoot& root) {
 }
 
 /// Or a folder with such a name, which holds one with its weights.
-bool is_onnx(const std::string& name) { return name.ends_with(".onnx"); }
-
 /// The first of what lies there that is called as a model is; null: nothing.
-const std::string* find_onnx(const Listing& inside) {
+const std::string* find_model_named(const Listing& inside) {
   for (const auto* names : {&inside.files, &inside.folders})
-    if (const auto found = std::ranges::find_if(*names, is_onnx); found != names->end()) return &*found;
+    if (const auto found = std::ranges::find_if(*names, formats::has_model_ending); found != names->end()) return &*found;
   return nullptr;
 }
 
@@ -97,7 +95,7 @@ Status check_names(const std::vector<ModelRoot>& roots) {
 std::string describe_misplaced(const ModelRoot& root) {
   const auto inside = list_folder(root.path);
   if (!inside) return "";
-  if (const auto model = std::ranges::find_if(inside->files, is_onnx); model != inside->files.end())
+  if (const auto model = std::ranges::find_if(inside->files, formats::has_model_ending); model != inside->files.end())
     return fmt::format("; '{}' lies right in it: serin serve {}", *model, (fs::path(root.path) / *model).string());
   std::error_code error;
   for (const std::string& folder : inside->folders)
@@ -113,13 +111,13 @@ std::string describe_no_version(const ModelFiles& files) {
                                    : "it has no version: a model lies in <name>/<version>/model.onnx";
   const auto inside = list_folder(files.folder);
   if (!inside) return expected;
-  if (const std::string* const model = find_onnx(*inside)) return fmt::format("{}; here it is '{}'", expected, *model);
+  if (const std::string* const model = find_model_named(*inside)) return fmt::format("{}; here it is '{}'", expected, *model);
   if (const auto foreign = formats::describe_foreign_model(files.folder)) return fmt::format("{}; {}", expected, *foreign);
   for (const std::string& folder : inside->folders) {
     const auto deeper = list_folder((fs::path(files.folder) / folder).string());
     if (!deeper) continue;
     const bool versions = std::ranges::any_of(deeper->folders, [](const std::string& name) { return version_of_folder(name).has_value(); });
-    if (versions || find_onnx(*deeper)) return fmt::format("{}; the folder '{}' in it looks like one", expected, folder);
+    if (versions || find_model_named(*deeper)) return fmt::format("{}; the folder '{}' in it looks like one", expected, folder);
   }
   return expected;
 }
@@ -165,7 +163,7 @@ ModelFiles ModelLister::list_single(const ModelRoot& root) {
   if (is_file(root)) return {.repository = root.path, .folder = {}, .settings = {}, .versions = {{1, look_at(root.path)}}};
   ModelFiles model = list_model(root.name, root.path);
   if (model.versions.empty() && model.unreadable.empty())
-    if (const auto inside = list_folder(root.path); inside && (find_onnx(*inside) || formats::describe_foreign_model(root.path)))
+    if (const auto inside = list_folder(root.path); inside && (find_model_named(*inside) || formats::describe_foreign_model(root.path)))
       model.versions[1] = look_at(root.path);
   model.repository = root.path;
   model.policy = root.versions;
@@ -200,7 +198,7 @@ void ModelLister::remark_on_loose_files(const ModelRoot& root, const std::vector
       std::error_code error;
       return fs::path(place.path).filename() == name && fs::equivalent(place.path, path, error);
     };
-    if (is_onnx(name) && std::ranges::none_of(places, is_it)) loose.push_back(name);
+    if (formats::has_model_ending(name) && std::ranges::none_of(places, is_it)) loose.push_back(name);
   }
   if (loose.empty()) return;
   const auto named = std::views::take(loose, kMostNamed);

@@ -45,7 +45,7 @@ std::optional<std::string> describe_files(const std::string& folder, std::option
     if (auto foreign = formats::describe_foreign_model(path)) return foreign;
     const auto files = list_folder(path);
     if (!files) continue;
-    const auto found = std::ranges::find_if(files->files, [](const std::string& name) { return name.ends_with(".onnx"); });
+    const auto found = std::ranges::find_if(files->files, formats::has_model_ending);
     if (found != files->files.end()) onnx = version + "/" + *found;
   }
   return formats::describe_foreign_model(folder);

@@ -12,7 +12,7 @@
 
 #include "runtime/base/result.h"
 
-namespace serin::formats::onnx {
+namespace serin::formats {
 
 /// A regular file, open for reading.
 class InputFile {
@@ -54,4 +54,4 @@ struct FileWindow {
 /// Makes "cannot be opened: No such file or directory", with the code that corresponds to errno.
 Error system_error(const std::string& path, std::string_view step);
 
-}  // namespace serin::formats::onnx
+}  // namespace serin::formats

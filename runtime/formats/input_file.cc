@@ -1,6 +1,6 @@
 // input_file.cc: opens and reads a file. Opening never waits (a FIFO has no writer yet), and only regular files are read.
 
-#include "runtime/formats/onnx/input_file.h"
+#include "runtime/formats/input_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace serin::formats::onnx {
+namespace serin::formats {
 namespace {
 
 std::string_view kind_of_file(mode_t mode) {
@@ -81,4 +81,4 @@ Status FileWindow::read(std::span<std::byte> bytes) const {
   return done;
 }
 
-}  // namespace serin::formats::onnx
+}  // namespace serin::formats
