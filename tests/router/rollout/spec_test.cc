@@ -2,6 +2,7 @@
 
 #include "router/rollout/spec.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <map>

@@ -108,7 +108,7 @@ TEST_F(BadPath, M1EmptyAndOneByte) {
 
 TEST_F(BadPath, M1WrittenToWhileItIsRead) {
   says("0123456789");
-  const auto file = onnx::InputFile::open(folder_ / "model.onnx");
+  const auto file = InputFile::open(folder_ / "model.onnx");
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_TRUE(file->unchanged());
   says("01234567890");  // another size: the clock of the file system may not have moved
@@ -118,7 +118,7 @@ TEST_F(BadPath, M1WrittenToWhileItIsRead) {
 
 TEST_F(BadPath, M1CutWhileItIsRead) {
   says("0123456789");
-  const auto file = onnx::InputFile::open(folder_ / "model.onnx");
+  const auto file = InputFile::open(folder_ / "model.onnx");
   ASSERT_TRUE(file) << file.error().message;
   fs::resize_file(folder_ / "model.onnx", 4);
   std::byte bytes[10];

@@ -52,7 +52,7 @@ class Skim : public ::testing::Test {
     std::string image;
   };
   Skimmed skim() const {
-    const auto file = onnx::InputFile::open(path());
+    const auto file = InputFile::open(path());
     EXPECT_TRUE(file);
     Skimmed result{{}, std::string(file->size(), '\0')};
     auto holes = onnx::skim(*file, std::as_writable_bytes(std::span(result.image)));
