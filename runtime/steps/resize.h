@@ -1,0 +1,37 @@
+// resize.h: the rules by which libraries resize pictures of 8 bits, to the last bit. A model was trained behind one of them, and another one
+// changes its answers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "runtime/steps/image.h"
+
+namespace serin::steps {
+
+/// Named as the libraries name them. Those of PIL take all pixels below the filter (antialias); those of cv2, but for area, the nearest ones.
+/// Sources: OpenCV's modules/imgproc/src/resize.cpp, Pillow's src/libImaging/Resample.c and Geometry.c, as their wheels answer.
+enum class Resample : uint8_t {
+  kCvNearest,
+  kCvLinear,
+  kCvArea,
+  kPilNearest,
+  kPilBox,
+  kPilBilinear,
+  kPilHamming,
+  kPilBicubic,
+  kPilLanczos,
+};
+
+/// "cv2.linear", "pil.bicubic" ...
+std::optional<Resample> find_resample(std::string_view name);
+
+/// `width` and `height` are at least 1.
+Image resize(const Image& image, int width, int height, Resample rule);
+
+/// One file each.
+Image resize_like_cv2(const Image& image, int width, int height, Resample rule);
+Image resize_like_pil(const Image& image, int width, int height, Resample rule);
+
+}  // namespace serin::steps
