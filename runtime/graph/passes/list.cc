@@ -30,6 +30,7 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(FuseRmsNorm());         // the same
   add(FuseGelu());            // before activations, of which it becomes one
   add(FuseGate());            // the same
+  add(FuseConvBias());        // before the BatchNormalization, which may come behind the bias
   add(FuseConvBatchNorm());   // before anything moves into the Conv behind which the BatchNormalization must stand
   add(LowerConvTranspose());  // after that, which does not look through the DepthToSpace; before all else that a Conv is fused with
   add(LowerGemm());           // one kind of product for what follows

@@ -23,6 +23,7 @@ SERIN_PASS(LowerPairedGather, "lower_paired_gather");       ///< x[i, j] with i 
 SERIN_PASS(SoftmaxOfRows, "softmax_of_rows");               ///< Flatten, Softmax, Reshape over the last axis -> Softmax
 SERIN_PASS(InlineIf, "inline_if");                          ///< If with a known condition
 SERIN_PASS(WidenHalves, "widen_halves");                    ///< f16 and bf16 steps with vector kernels only for f32 -> f32
+SERIN_PASS(FuseConvBias, "fuse_conv_bias");                 ///< Conv or ConvTranspose, Add of one number for each channel -> one
 SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");       ///< Conv or ConvTranspose, BatchNormalization -> one
 SERIN_PASS(FuseAttention, "fuse_attention");                ///< q k', scale, mask, softmax, v -> Attention
 SERIN_PASS(FuseGelu, "fuse_gelu");                          ///< x * 0.5 * (1 + erf(x / sqrt 2)) -> Gelu

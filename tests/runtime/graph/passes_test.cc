@@ -283,6 +283,23 @@ TEST(FuseConvBatchNorm, LeavesParametersComputedAtRunTime) {
   )"));
 }
 
+TEST(FuseConvBias, TakesOneNumberForEachChannel) {
+  const std::string fused = dedent(R"(
+    x: f32[n,3,6,6]
+    y = Conv(x, w[4,3,3,3], b'[4])
+    return y
+  )");
+  const std::string start = "x: f32[n,3,6,6]\nc = Conv(x, w[4,3,3,3])\n";
+  EXPECT_EQ(after(FuseConvBias(), start + "y = Add(c, b[1,4,1,1])\nreturn y"), fused);
+  EXPECT_EQ(after(FuseConvBias(), start + "y = Add(b[4,1,1], c)\nreturn y"), fused);
+  EXPECT_TRUE(leaves(FuseConvBias(), start + "y = Add(c, b[4,1])\nreturn y"));
+  EXPECT_TRUE(leaves(FuseConvBias(), start + "y = Add(c, b[1,1,1,4])\nreturn y"));
+  EXPECT_TRUE(leaves(FuseConvBias(), start + "y = Add(c, b[1,4,1,1])\nreturn y, c"));
+  EXPECT_TRUE(leaves(FuseConvBias(), "x: f32[n,3,6,6]\nc = Conv(x, w[4,3,3,3], a[4])\ny = Add(c, b[1,4,1,1])\nreturn y"));
+  EXPECT_EQ(after(FuseConvBias(), "x: f32[n,4,8,8]\nc = ConvTranspose(x, w[4,3,3,3], group=2)\ny = Add(c, b[6,1,1])\nreturn y"),
+            "x: f32[n,4,8,8]\ny = ConvTranspose(x, w[4,3,3,3], b'[6], group=2)\nreturn y\n");
+}
+
 TEST(FuseGelu, RecognisesEverySpelling) {
   const std::string fused = "x: f32[n,8]\ny = Gelu(x)\nreturn y\n";
   const std::string start = "x: f32[n,8]\nd = Div(x, 1.4142135)\ne = Erf(d)\np = Add(e, 1.0)\n";
