@@ -24,6 +24,10 @@ struct Readable {
 /// Models that are read. An ending that other files have as well needs a companion.
 constexpr Readable kReadable[] = {
     {Format::kOnnx, ".onnx", ""},
+    {Format::kPaddle, ".pdmodel", ""},
+    {Format::kPaddle, "__model__", ""},
+    {Format::kPaddle, "inference.json", ""},
+    {Format::kPaddle, ".json", ".pdiparams"},
 };
 
 bool has_companion(const fs::path& path, const Readable& row) {
@@ -43,11 +47,9 @@ constexpr const char* kXgboost = "an XGBoost model: onnxmltools.convert_xgboost(
 constexpr Foreign kForeign[] = {
     {"saved_model.pb", "a TensorFlow SavedModel: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
     {"saved_model.pbtxt", "a TensorFlow SavedModel: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
-    {".pdmodel",
-     "a Paddle model: paddle2onnx --model_dir FOLDER --model_filename NAME.pdmodel --params_filename NAME.pdiparams --save_file "
-     "model.onnx"},
-    {".pdiparams",
-     "a Paddle model: paddle2onnx --model_dir FOLDER --model_filename NAME.json --params_filename NAME.pdiparams --save_file model.onnx"},
+    {".pdiparams", "the parameters of a Paddle model, whose program (.json or .pdmodel) must be next to it"},
+    {".pdparams",
+     "a Python pickle of Paddle's training: paddle.jit.save(layer, 'NAME', input_spec=[...]), of the layer that it belongs to"},
     {".keras", "a Keras model: keras.saving.load_model(FILE).export('model.onnx', format='onnx')"},
     {".h5", "a Keras model (HDF5): keras.saving.load_model(FILE).export('model.onnx', format='onnx')"},
     {".hdf5", "a Keras model (HDF5): keras.saving.load_model(FILE).export('model.onnx', format='onnx')"},

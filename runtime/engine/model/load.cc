@@ -7,6 +7,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/formats/model_file.h"
 #include "runtime/formats/onnx/onnx.h"
+#include "runtime/formats/paddle/paddle.h"
 
 namespace serin::engine {
 namespace {
@@ -28,6 +29,7 @@ Result<graph::Graph> read_model(const std::string& path, const std::set<std::str
   if (!format) return not_readable(path);
   switch (*format) {
     case formats::Format::kOnnx: return formats::read_onnx(path, replaceable_inputs);
+    case formats::Format::kPaddle: return formats::read_paddle(path, replaceable_inputs);
   }
   return not_readable(path);
 }

@@ -1,0 +1,22 @@
+// scope.cc: finds values by name.
+
+#include "runtime/formats/paddle/scope.h"
+
+#include <fmt/format.h>
+
+namespace serin::formats::paddle {
+
+graph::ValueId Scope::find(std::string_view name) {
+  const auto found = values.find(name);
+  if (found != values.end()) return found->second;
+  b.fail(Code::kCorrupt, fmt::format("value '{}' is read before anything defines it", name));
+  return b.number(DType::kFloat32, 0);
+}
+
+const Declared& Scope::declared(std::string_view name) const {
+  static const Declared kUndeclared;
+  const auto found = program.declared.find(name);
+  return found == program.declared.end() ? kUndeclared : found->second;
+}
+
+}  // namespace serin::formats::paddle

@@ -1,0 +1,55 @@
+"""Whole models of Paddle, in both formats: Serin answers like paddle.inference, and takes requests in batches (README.md)."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import paddle_recipe
+import stored
+
+HERE = pathlib.Path(__file__).resolve().parent
+NAMES = sorted(path.name.removesuffix(".xz") for path in (HERE / "recipes").glob("*.xz"))
+LONG = {line.split()[0] for line in (HERE / "long.txt").read_text().splitlines() if line and not line.startswith("#")}
+UNBATCHED = {line.split()[0] for line in (HERE / "unbatched.txt").read_text().splitlines() if line and not line.startswith("#")}
+
+
+@pytest.fixture(params=NAMES)
+def name(request):
+    if request.param in LONG and not os.environ.get("SERIN_LONG"):
+        pytest.skip("long: runs with SERIN_LONG=1")
+    return request.param
+
+
+def materialise(name, folder):
+    model = name.rsplit(".", 1)[0]
+    document = paddle_recipe.read(HERE / f"recipes/{name}.xz")
+    path = paddle_recipe.write_model(document, model, folder)
+    inputs = paddle_recipe.inputs_of(document, model)
+    answers = stored.read_answers(HERE / f"answers/{name}.xz")
+    return path, stored.write_data_set(folder / "data", list(inputs.values()), list(answers.values())), answers
+
+
+def test_answers_like_paddle(name, tmp_path):
+    path, data, answers = materialise(name, tmp_path)
+    stored.assert_agrees(path, data)
+    report = subprocess.run([stored.SERIN, "inspect", path], capture_output=True, text=True, check=True).stdout
+    outputs = report.split("outputs\n")[1].split("\nparameters")[0].splitlines()
+    assert [line.split(":")[0].strip().strip('"') for line in outputs if line] == list(answers)
+    batchable = [line for line in report.splitlines() if line.startswith("batchable")]
+    assert batchable and ("yes" in batchable[0]) == (name not in UNBATCHED), batchable
+
+
+def test_listed_names_exist():
+    assert (LONG | UNBATCHED) - set(NAMES) == set()
+
+
+def test_a_weight_counts(tmp_path):
+    """A changed weight changes the answers: the comparison is not empty."""
+    document = paddle_recipe.read(HERE / "recipes/lenet.pir.xz")
+    path, data, _ = materialise("lenet.pir", tmp_path)
+    weight = next(tensor for tensor in document["parameters"]["tensors"] if tensor[0] == "conv2d_0.w_0")
+    weight[3:] = [0, 0]
+    paddle_recipe.write_model(document, "lenet", tmp_path)
+    assert stored.check(path, data).returncode != 0
