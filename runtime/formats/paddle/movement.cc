@@ -152,15 +152,29 @@ void import_crop(Node& node, Op op) {
   node.out("Out", node.unary(op, node.in("X"), {{"starts", *offsets}, {"ends", ends}, {"axes", axes}}));
 }
 
-/// -1: as before, which a size of 1 does as well.
+/// Sizes for Expand: -1 means as before, which a size of 1 does as well. A size that is a symbol is none of them.
+ValueId expanded_sizes(Node& node, ValueId sizes) {
+  const graph::Dims* const known = node.b.elements(sizes);
+  if (!known) return node.binary(Op::kMax, sizes, node.b.integers({1}));
+  std::vector<ValueId> parts;
+  List numbers;
+  for (size_t i = 0; i < known->size(); ++i) {
+    const auto number = (*known)[i].value();
+    numbers.push_back(number && *number < 0 ? 1 : number.value_or(0));
+  }
+  if (std::ranges::all_of(*known, [](const graph::Dim& dim) { return dim.known(); })) return node.b.integers(numbers);
+  const std::vector<graph::Dim> dims(known->begin(), known->end());  // adding nodes may move the elements
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const auto place = static_cast<int64_t>(i);
+    parts.push_back(dims[i].known() ? node.b.integers({numbers[i]}) : node.b.slice(sizes, 0, place, place + 1));
+  }
+  return node.concat(parts, 0);
+}
+
 void import_expand(Node& node, Op op) {
   const ValueId sizes = node.list("shape", "Shape expand_shapes_tensor");
   if (sizes == kNone) return node.corrupt("expand without a shape");
-  const auto known = node.b.known_integers(sizes);
-  if (!known) return node.out("Out", node.binary(op, node.in("X"), node.binary(Op::kMax, sizes, node.b.integers({1}))));
-  List shape = *known;
-  for (int64_t& size : shape) size = size < 0 ? 1 : size;
-  node.out("Out", node.binary(op, node.in("X"), node.b.integers(shape)));
+  node.out("Out", node.binary(op, node.in("X"), expanded_sizes(node, sizes)));
 }
 
 void import_expand_as(Node& node, Op op) {

@@ -27,11 +27,12 @@ import recipe  # noqa
 import stored  # noqa
 import zoo_detection  # noqa
 import zoo_operators  # noqa
+import zoo_quantised  # noqa
 import zoo_sequence  # noqa
 import zoo_vision  # noqa
 
 PIR = paddle.__version__ >= "3"
-ZOO = {**zoo_vision.MODELS, **zoo_sequence.MODELS, **zoo_detection.MODELS, **zoo_operators.MODELS}
+ZOO = {**zoo_vision.MODELS, **zoo_sequence.MODELS, **zoo_detection.MODELS, **zoo_operators.MODELS, **zoo_quantised.MODELS}
 NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D, nn.BatchNorm)
 BATCH = 2
 PIR_TYPES = {"0.t_f32": "float32", "0.t_i64": "int64", "0.t_i32": "int32", "0.t_bool": "bool", "0.t_ui8": "uint8", "0.t_i8": "int8", "0.t_f64": "float64"}
@@ -101,6 +102,12 @@ class Drawn:
             self.set(self.last, low / deviation, high / deviation)
 
 
+def as_they_are(net):
+    """The elements themselves, of quantised networks: their weights are no numbers that can be drawn."""
+    tensors = [*net.parameters(), *net.buffers(), *(layer._zero_point for layer in net.sublayers() if hasattr(layer, "_zero_point"))]
+    return {t.name: [str(t.dtype).removeprefix("paddle."), list(t.shape), t.numpy().ravel().tolist(), 0] for t in tensors}
+
+
 def parameters(program):
     """{name: [dtype, dims]}, as the program declares them."""
     if PIR:
@@ -141,12 +148,15 @@ def sizes(dims, batch):
 def export(model, folder):
     make, inputs = ZOO[model]
     paddle.seed(1)
-    net = make()
+    quantised = model in zoo_quantised.MODELS
+    net = make(lambda plain: Drawn(model, plain)) if quantised else make()
     net.eval()
     document = {"inputs": [[name, dtype, sizes(dims, BATCH), look] for name, dtype, dims, look in inputs]}
     arrays = paddle_recipe.inputs_of(document, model)
-    drawn = Drawn(model, net)
-    drawn.calibrate(net, [paddle.to_tensor(array) for array in arrays.values()])
+    drawn = None if quantised else Drawn(model, net)
+    if drawn:
+        drawn.calibrate(net, [paddle.to_tensor(array) for array in arrays.values()])
+    table = drawn.table if drawn else as_they_are(net)
     spec = [paddle.static.InputSpec([None if isinstance(dim, str) else dim for dim in dims], dtype, name) for name, dtype, dims, _ in inputs]
     path = folder / "inference"
     paddle.jit.save(net, str(path), input_spec=spec)
@@ -155,7 +165,7 @@ def export(model, folder):
     declared = parameters(program)
     document["program"] = {"file": file, "text": stripped(program).decode("latin-1")}
     # What no layer has is state that a program for inference does not read.
-    document["parameters"] = {"file": "inference.pdiparams", "tensors": [[name, *drawn.table.get(name, [*declared[name], 0, 0])] for name in declared]}
+    document["parameters"] = {"file": "inference.pdiparams", "tensors": [[name, *table.get(name, [*declared[name], 0, 0])] for name in declared]}
     assert not re.search(r"/(work|home|tmp|usr)/", document["program"]["text"]), "a path of this machine"
     return document, arrays
 
