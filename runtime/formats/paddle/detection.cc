@@ -140,7 +140,7 @@ void import_prior_box(Node& node, Op /*op*/) {
   if (!rows || !columns || !height || !width) return node.refuse("prior boxes of an image of unknown size");
   const auto sizes = prior_sizes(node);
   const int64_t count = *rows * *columns * static_cast<int64_t>(sizes.size());
-  if (sizes.empty() || *rows < 1 || *columns < 1 || *rows > 65536 || *columns > 65536 || count > (int64_t{1} << 22))
+  if (sizes.empty() || *rows < 1 || *columns < 1 || *rows > 65536 || *columns > 65536 || count > (int64_t{1} << 20))
     return node.refuse("so many prior boxes");
   double step_w = node.number("step_w", 0), step_h = node.number("step_h", 0);
   if (step_w == 0 || step_h == 0)

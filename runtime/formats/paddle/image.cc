@@ -112,7 +112,7 @@ void import_unfold(Node& node, Op op) {
   if (!kernel || kernel->size() != 2 || (*kernel)[0] < 1 || (*kernel)[1] < 1 || !channels || *channels < 1 || pads.size() != 4)
     return node.refuse("unfold of this image");
   const int64_t window = (*kernel)[0] * (*kernel)[1];
-  if (window > 4096 || window * window * *channels > (int64_t{1} << 24)) return node.refuse("unfold with windows this large");
+  if (window > 4096 || window * window * *channels > (int64_t{1} << 22)) return node.refuse("unfold with windows this large");
   std::vector<double> filters(static_cast<size_t>(window * window * *channels), 0.0);
   for (int64_t c = 0; c < *channels; ++c)
     for (int64_t k = 0; k < window; ++k) filters[static_cast<size_t>((c * window + k) * window + k)] = 1;

@@ -1,5 +1,6 @@
 // index.cc: operators that choose elements by position or order: gathering, scattering, sorting.
 
+#include <algorithm>
 #include <limits>
 
 #include "runtime/formats/paddle/operators.h"
@@ -14,14 +15,31 @@ void import_gather(Node& node, Op op) {
   node.out("Out", node.binary(op, node.in("X"), index, {{"axis", axis}}));
 }
 
+/// The table with that row zero, where it is known; the same table if the row is zero already.
+std::optional<graph::ConstantPtr> without_row(const graph::ConstantPtr& table, int64_t row) {
+  if (!table || table->shape.rank() != 2 || row >= table->shape[0]) return std::nullopt;
+  const size_t width = table->bytes() / static_cast<size_t>(table->shape[0]), begin = width * static_cast<size_t>(row);
+  const auto data = table->data();
+  const auto is_zero = [](std::byte each) { return each == std::byte{0}; };
+  if (std::all_of(data.get() + begin, data.get() + begin + width, is_zero)) return table;
+  return graph::make_constant(table->dtype, table->shape, [table, begin, width](std::span<std::byte> to) -> Status {
+    std::copy_n(table->data().get(), to.size(), to.data());
+    std::fill_n(to.data() + begin, width, std::byte{0});
+    return {};
+  });
+}
+
 void import_embedding(Node& node, Op op) {
   ValueId table = node.in("W"), ids = node.in("Ids");
   const int64_t padding = node.integer("padding_idx", -1);
   const auto rank = node.b.rank(ids);
   if (node.source().type == "lookup_table" && rank && *rank > 1 && node.b.size(ids, *rank - 1) == 1)
     ids = node.b.squeeze(ids, {static_cast<int64_t>(*rank) - 1});
+  const graph::ConstantPtr known = node.b.graph().constant(table);
+  const auto zeroed = padding >= 0 ? without_row(known, padding) : std::nullopt;  // zero, whatever the table holds there
+  if (zeroed && *zeroed != known) table = node.b.constant(*zeroed);
   ValueId rows = node.binary(op, table, ids, {{"axis", int64_t{0}}});
-  if (padding >= 0) {  // that row is zero, whatever the table holds there
+  if (padding >= 0 && !zeroed) {
     const ValueId kept = node.unary(Op::kNot, node.with_number(Op::kEqual, ids, static_cast<double>(padding)));
     rows = node.binary(Op::kMul, rows, node.b.unsqueeze(node.b.cast(kept, node.b.dtype(rows)), {-1}));
   }

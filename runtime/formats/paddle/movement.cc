@@ -67,7 +67,8 @@ void import_unsqueeze(Node& node, Op /*op*/) {
   if (!axes) return node.corrupt("unsqueeze without axes");
   ValueId x = node.in("X");
   // One after another, each in the shape that the ones before have left.
-  for (const int64_t axis : *axes) x = node.b.unsqueeze(x, {axis});
+  for (const int64_t axis : *axes)
+    if (!node.b.error()) x = node.b.unsqueeze(x, {axis});
   node.out("Out", x);
 }
 
@@ -283,7 +284,7 @@ void import_set_value(Node& node, Op /*op*/) {
   const auto axes = node.integers("axes");
   const auto starts = node.known_list("starts", "StartsTensorList"), ends = node.known_list("ends", "EndsTensorList");
   const auto steps = node.known_list("steps", "StepsTensorList");
-  if (!axes || !starts || !ends || starts->size() != axes->size() || ends->size() != axes->size())
+  if (!axes || axes->size() > Shape::kMaxRank || !starts || !ends || starts->size() != axes->size() || ends->size() != axes->size())
     return node.corrupt("set_value without a range");
   if (steps && std::ranges::any_of(*steps, [](int64_t step) { return step != 1; })) return node.refuse("set_value with steps");
   const DType dtype = node.b.dtype(x);

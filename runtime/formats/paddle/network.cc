@@ -130,7 +130,7 @@ ValueId greatest(Node& node, ValueId x, int64_t axis, int64_t from, int64_t to) 
   return node.concat(parts, axis);
 }
 
-constexpr int64_t kMostBins = 4096;
+constexpr int64_t kMostBins = 1024;
 
 void import_adaptive_pool(Node& node, ValueId x, const List& bins, bool maximum) {
   const size_t axes = bins.size();

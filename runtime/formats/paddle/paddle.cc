@@ -26,7 +26,7 @@ using namespace paddle;
 namespace fs = std::filesystem;
 
 constexpr size_t kNamedAtOnce = 20;
-constexpr size_t kPartsOfAnOperation = 64;
+constexpr size_t kPartsOfAnOperation = 32;
 constexpr int kDeepestBody = 24;
 
 Result<std::vector<std::byte>> read_file(const std::string& path, size_t limit) {

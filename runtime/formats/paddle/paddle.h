@@ -17,8 +17,8 @@
 namespace serin::formats {
 
 struct PaddleLimits {
-  size_t program_bytes = size_t{256} << 20;
-  size_t operations = 1'000'000;
+  size_t program_bytes = size_t{64} << 20;
+  size_t operations = 200'000;
 };
 
 /// Errors: kNotFound (no program, or no parameters), kPermissionDenied, kInvalidArgument (not a regular file), kTooLarge. kUnsupported:

@@ -48,8 +48,20 @@ ValueId quantised(Node& node, ValueId x, ValueId scale) {
   return node.b.add(Op::kQuantizeLinear, {x, scale, zeros_like(node, scale)}, axis_of(node, x, scale));
 }
 
+/// Weights that are stored as whole floats; bytes from the start, so that the passes find quantised products.
+graph::ConstantPtr as_bytes(const graph::ConstantPtr& floats) {
+  return graph::make_constant(DType::kInt8, floats->shape, [floats](std::span<std::byte> to) -> Status {
+    const auto from = floats->span<float>();
+    for (size_t i = 0; i < to.size(); ++i)
+      to[i] = static_cast<std::byte>(static_cast<int8_t>(std::min(std::max(from[i], -128.0F), 127.0F)));
+    return {};
+  });
+}
+
 ValueId dequantised(Node& node, ValueId x, ValueId scale) {
-  if (node.b.dtype(x) != DType::kInt8) x = node.b.cast(x, DType::kInt8);  // weights that are stored as whole floats
+  const graph::ConstantPtr known = node.b.graph().constant(x);
+  if (known && known->dtype == DType::kFloat32) x = node.b.constant(as_bytes(known));
+  if (node.b.dtype(x) != DType::kInt8) x = node.b.cast(x, DType::kInt8);
   return node.b.add(Op::kDequantizeLinear, {x, scale, zeros_like(node, scale)}, axis_of(node, x, scale));
 }
 

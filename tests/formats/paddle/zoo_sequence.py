@@ -12,12 +12,12 @@ MASK = ("attention_mask", "int64", [None, 12], "prefix")
 
 
 class Bert(nn.Layer):
-    def __init__(self, tasks=0, act="gelu", pooled=True, width=32):
+    def __init__(self, tasks=0, act="gelu", pooled=True, width=32, length=16):
         super().__init__()
-        self.word, self.place, self.segment = nn.Embedding(40, width, padding_idx=0), nn.Embedding(16, width), nn.Embedding(2, width)
+        self.word, self.place, self.segment = nn.Embedding(40, width, padding_idx=0), nn.Embedding(length, width), nn.Embedding(2, width)
         self.task = nn.Embedding(tasks, width) if tasks else None
         self.norm = nn.LayerNorm(width)
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(width, 4, 64, 0.1, act, 0.1, 0.0), 2)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(width, 4, 2 * width, 0.1, act, 0.1, 0.0), 2)
         self.pooler = nn.Linear(width, width) if pooled else None
         self.head = nn.Linear(width, 5)
 
