@@ -65,7 +65,6 @@ def worker(name, batch, threads, seconds):
     config.disable_gpu()
     config.enable_mkldnn()
     config.set_cpu_math_library_num_threads(threads)
-    config.enable_memory_optim()
     config.disable_glog_info()
     predictor = inference.create_predictor(config)
     random = np.random.default_rng(1)

@@ -158,6 +158,16 @@ void import_size(Node& node, Op op) {
   node.out("Out", node.out_dims("Out") == List{1} ? node.b.reshape(size, {1}) : size);
 }
 
+/// 1 before each length, 0 from there on.
+void import_sequence_mask(Node& node, Op op) {
+  const ValueId lengths = node.b.cast(node.in("X"), DType::kInt64);
+  ValueId end = node.scalar("maxlen|max_len", "MaxLenTensor", DType::kInt64, -1);
+  if (node.known_number("maxlen|max_len", "MaxLenTensor", -1).value_or(1) < 0)
+    end = node.unary(Op::kReduceMax, lengths, {{"keepdims", int64_t{0}}});
+  const ValueId places = node.b.add(Op::kRange, {node.b.number(DType::kInt64, 0), end, node.b.number(DType::kInt64, 1)});
+  node.out("Y", node.b.cast(node.binary(op, places, node.b.unsqueeze(lengths, {-1})), node.dtype("out_dtype", DType::kInt64)));
+}
+
 /// Each input spread over a grid with one axis for each of them.
 void import_meshgrid(Node& node, Op op) {
   const std::vector<ValueId>& inputs = node.all("X");
@@ -187,6 +197,7 @@ constexpr OperatorRow kCreationRows[] = {
     {"meshgrid", "meshgrid", "X", "Out", import_meshgrid, Op::kExpand},
     {"one_hot one_hot_v2", "one_hot", "X depth_tensor", "Out", import_one_hot, Op::kOneHot},
     {"range", "arange range_v2", "Start End Step", "Out", import_range, Op::kRange},
+    {"sequence_mask", "sequence_mask", "X MaxLenTensor", "Y", import_sequence_mask, Op::kLess},
     {"shape", "shape shape64", "Input", "Out", import_shape},
     {"size", "numel", "Input", "Out", import_size, Op::kSize},
     {"tril_triu", "tril triu", "X", "Out", import_triangle, Op::kTrilu},

@@ -70,7 +70,7 @@ void import_scale(Node& node, Op /*op*/) {
 
 void import_cast(Node& node, Op /*op*/) { node.out("Out", node.b.cast(node.in("X"), node.dtype("out_dtype|dtype", DType::kFloat32))); }
 
-void import_same(Node& node, Op /*op*/) { node.out("Out", node.in("X")); }
+void import_same(Node& node, Op /*op*/) { node.out("Out", node.in(node.all("In").empty() ? "X" : "In")); }
 
 void import_clip(Node& node, Op op) {
   const ValueId x = node.in("X");
@@ -200,6 +200,8 @@ void import_add_n(Node& node, Op op) {
   node.out("Out", sum);
 }
 
+void import_increment(Node& node, Op op) { node.out("Out", node.with_number(op, node.in("X"), node.number("step|value", 1))); }
+
 void import_dropout(Node& node, Op op) {
   const ValueId x = node.in("X");
   const bool scaled = node.text("dropout_implementation|mode", "downgrade_in_infer") != "upscale_in_train";
@@ -223,7 +225,7 @@ constexpr OperatorRow kElementwiseRows[] = {
     {"acosh", "acosh", "X", "Out", import_unary, Op::kAcosh},
     {"asin", "asin", "X", "Out", import_unary, Op::kAsin},
     {"asinh", "asinh", "X", "Out", import_unary, Op::kAsinh},
-    {"assign share_data memcpy", "assign assign_out share_data memcpy memcpy_h2d memcpy_d2h", "X", "Out", import_same},
+    {"assign share_data memcpy print", "assign assign_out share_data memcpy memcpy_h2d memcpy_d2h print", "X", "Out", import_same},
     {"atan", "atan", "X", "Out", import_unary, Op::kAtan},
     {"atanh", "atanh", "X", "Out", import_unary, Op::kAtanh},
     {"bitwise_and", "bitwise_and", "X Y", "Out", import_bitwise, Op::kBitwiseAnd},
@@ -259,6 +261,7 @@ constexpr OperatorRow kElementwiseRows[] = {
     {"hard_shrink", "hardshrink", "X", "Out", import_shrink, Op::kShrink},
     {"hard_sigmoid", "hardsigmoid", "X", "Out", import_hard_sigmoid, Op::kHardSigmoid},
     {"hard_swish", "hardswish", "X", "Out", import_hard_swish, Op::kHardSwish},
+    {"increment", "increment", "X", "Out", import_increment, Op::kAdd},
     {"isfinite_v2", "isfinite", "X", "Out", import_two_steps, Op::kIsInf},
     {"isinf_v2", "isinf", "X", "Out", import_unary, Op::kIsInf},
     {"isnan_v2", "isnan", "X", "Out", import_unary, Op::kIsNaN},

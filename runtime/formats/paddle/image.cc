@@ -126,6 +126,29 @@ void import_unfold(Node& node, Op op) {
   node.out("Y", node.b.reshape(y, {0, *channels * window, -1}));
 }
 
+/// Of the frames of each video, some channels come from the frame before and some from the one behind; zeros at both ends.
+void import_temporal_shift(Node& node, Op op) {
+  const ValueId x = node.in("X");
+  const int64_t frames = node.integer("seg_num", 1);
+  const auto channels = node.b.size(x, 1);
+  if (!channels || node.rank(x) != 4 || node.text("data_format", "NCHW") != "NCHW" || frames < 1)
+    return node.refuse("temporal_shift of this image");
+  const double ratio = node.number("shift_ratio", 0.25), count = static_cast<double>(*channels);
+  const auto first = static_cast<int64_t>(count * ratio), second = static_cast<int64_t>(count * 2 * ratio);
+  if (first < 0 || second > *channels) return node.corrupt("a part of the channels that they do not have");
+  const ValueId sizes = node.shape_of(x), rest = node.b.slice(sizes, 0, 1, 4);
+  const ValueId videos = node.b.add(Op::kReshape, {x, node.concat({node.b.integers({-1, frames}), rest}, 0)});
+  const ValueId padded = node.unary(op, videos, {{"pads", List{0, 1, 0, 0, 0, 0, 1, 0, 0, 0}}});
+  const auto part = [&](int64_t begin, int64_t end, int64_t from) {
+    return node.b.slice(node.b.slice(padded, 2, begin, end), 1, from, from + frames);
+  };
+  std::vector<ValueId> parts;
+  if (first > 0) parts.push_back(part(0, first, 0));
+  if (second > first) parts.push_back(part(first, second, 2));
+  if (*channels > second) parts.push_back(part(second, *channels, 1));
+  node.out("Out", node.b.add(Op::kReshape, {node.concat(parts, 2), sizes}));
+}
+
 void import_grid_sample(Node& node, Op op) {
   const std::string mode = node.text("mode", "bilinear");
   node.out("Output", node.binary(op, node.in("X"), node.in("Grid"),
@@ -182,6 +205,7 @@ constexpr OperatorRow kImageRows[] = {
     {"pixel_shuffle", "pixel_shuffle", "X", "Out", import_pixel_shuffle, Op::kDepthToSpace},
     {"pixel_unshuffle", "pixel_unshuffle", "X", "Out", import_pixel_unshuffle, Op::kSpaceToDepth},
     {"roi_align", "roi_align", "X ROIs RoisNum", "Out", import_roi_align, Op::kRoiAlign},
+    {"temporal_shift", "temporal_shift", "X", "Out", import_temporal_shift, Op::kPad},
     {"unfold", "unfold", "X", "Y", import_unfold, Op::kConv},
 };
 

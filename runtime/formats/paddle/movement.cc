@@ -202,6 +202,22 @@ void import_tile(Node& node, Op op) {
   node.out("Out", node.binary(op, x, node.b.integers(all)));
 }
 
+/// Each element so many times: a new axis, repeated, and flattened.
+void import_repeat(Node& node, Op op) {
+  const ValueId x = node.in("X");
+  const size_t rank = node.rank(x);
+  const int64_t axis = node.axis(node.integer("dim|axis", 0), rank), times = node.integer("Repeats|repeats", 1);
+  List repeats(rank + 1, 1);
+  repeats[static_cast<size_t>(axis) + 1] = times;
+  const ValueId wide = node.binary(op, node.b.unsqueeze(x, {axis + 1}), node.b.integers(repeats));
+  List shape(static_cast<size_t>(axis), 0);
+  shape.push_back(-1);
+  const ValueId front = node.b.integers(shape);
+  const bool last = axis + 1 == static_cast<int64_t>(rank);
+  node.out("Out", node.b.add(Op::kReshape,
+                             {wide, last ? front : node.concat({front, node.b.slice(node.shape_of(x), 0, axis + 1, kToTheEnd)}, 0)}));
+}
+
 void import_flip(Node& node, Op op) {
   const auto axes = node.known_list("axis", "Axis");
   if (!axes) return node.corrupt("flip without axes");
@@ -316,6 +332,7 @@ constexpr OperatorRow kMovementRows[] = {
     {"flip", "flip reverse", "X Axis", "Out", import_flip, Op::kSlice},
     {"pad", "pad", "X PadValue", "Out", import_pad},
     {"pad3d pad2d", "pad3d", "X Paddings", "Out", import_pad_image},
+    {"repeat_interleave", "repeat_interleave", "X", "Out", import_repeat, Op::kTile},
     {"reshape reshape2", "reshape view_shape", "X Shape", "Out", import_reshape, Op::kReshape},
     {"roll", "roll", "X ShiftsTensor", "Out", import_roll},
     {"set_value", "set_value", "Input StartsTensorList EndsTensorList StepsTensorList", "Out", import_set_value},

@@ -197,7 +197,7 @@ class PirReader {
     for (const json::value& each : items(declared)) results.push_back(declare(at(each, "%"), at(each, "TT")));
     op.name = results.empty() ? op.type : op.type + results[0];
 
-    if (full.starts_with("0.")) return unpack(op, results);
+    if (full.starts_with("0.") && op.type != "shadow_output") return unpack(op, results);
     if (op.type == "data" || op.type == "feed") return add_named(program.feeds, op, results);
     if (op.type == "fetch" || op.type == "shadow_output") {
       if (op.inputs.size() != 1 || op.inputs[0].values.size() != 1) return fail("'fetch' without exactly one value");
@@ -239,7 +239,7 @@ class PirReader {
   }
 
   void add_named(std::vector<Named>& list, const Operation& op, const Values& values) {
-    const auto name = op.attributes.find("name"), column = op.attributes.find("col");
+    const auto name = op.attributes.find(op.type == "shadow_output" ? "output_name" : "name"), column = op.attributes.find("col");
     const auto* const word = name == op.attributes.end() ? nullptr : std::get_if<std::string>(&name->second);
     const auto* const place = column == op.attributes.end() ? nullptr : std::get_if<int64_t>(&column->second);
     if (!word || word->empty() || values.size() != 1) return fail(fmt::format("'{}' without a name", op.type));

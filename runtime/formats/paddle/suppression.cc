@@ -149,8 +149,8 @@ void import_matrix_nms(Node& node, Op op) {
 
 constexpr OperatorRow kSuppressionRows[] = {
     {"matrix_nms", "matrix_nms", "BBoxes Scores", "Out Index RoisNum", import_matrix_nms, Op::kGatherElements},
-    {"multiclass_nms2 multiclass_nms3", "multiclass_nms3", "BBoxes Scores RoisNum", "Out Index NmsRoisNum", import_multiclass_nms,
-     Op::kNonMaxSuppression},
+    {"multiclass_nms multiclass_nms2 multiclass_nms3", "multiclass_nms3", "BBoxes Scores RoisNum", "Out Index NmsRoisNum",
+     import_multiclass_nms, Op::kNonMaxSuppression},
 };
 
 }  // namespace

@@ -41,6 +41,17 @@ def test_answers_like_paddle(name, tmp_path):
     assert batchable and ("yes" in batchable[0]) == (name not in UNBATCHED), batchable
 
 
+@pytest.mark.parametrize("files", [("__model__", ""), ("__model__", "__params__"), ("model.pdmodel", "model.pdiparams")])
+def test_other_names_of_files(files, tmp_path):
+    """Parameters in a file each, and the names that PaddleDetection and PaddleNLP give."""
+    document = paddle_recipe.read(HERE / "recipes/mobilenet_v2.desc.xz")
+    document["program"]["file"], document["parameters"]["file"] = files
+    path = paddle_recipe.write_model(document, "mobilenet_v2", tmp_path)
+    answers = stored.read_answers(HERE / "answers/mobilenet_v2.desc.xz")
+    data = stored.write_data_set(tmp_path / "data", list(paddle_recipe.inputs_of(document, "mobilenet_v2").values()), list(answers.values()))
+    stored.assert_agrees(path, data)
+
+
 def test_listed_names_exist():
     assert (LONG | UNBATCHED) - set(NAMES) == set()
 

@@ -60,7 +60,7 @@ class Movement(nn.Layer):
             paddle.stack([x, y], 2), a, b, c, d, e, *paddle.unbind(x, 1)[:2], *paddle.unstack(x, 1)[2:], x[:, 1:3], x[:, -1], x[:, ::2, 1::3], x[..., 2:], x[:, :, ::-1],
             paddle.slice(x, [1, 2], [0, -3], [3, 100]), paddle.strided_slice(x, [2], [5], [0], [-2]), x.unsqueeze(1).expand([-1, 3, 4, 6]), x[:, :1].expand_as(y), paddle.tile(x, [1, 2, 3]),
             paddle.tile(x, [2, 1, 1, 2]), paddle.flip(x, [1, 2]), paddle.roll(x, 1), paddle.roll(x, [1, -2], [1, 2]), written, paddle.crop(x, [-1, 2, 3], [0, 1, 2]), paddle.tril(x), paddle.triu(x, 1),
-            paddle.chunk(x, 3, 2)[1], paddle.broadcast_to(x[:, :, :1], [2, 4, 6]), x.T if False else x.transpose([2, 1, 0]), paddle.moveaxis(x, 0, 2),
+            paddle.repeat_interleave(x, 3, 1), paddle.repeat_interleave(x, 2, 2), paddle.increment(x.sum()), paddle.chunk(x, 3, 2)[1], paddle.broadcast_to(x[:, :, :1], [2, 4, 6]), x.T if False else x.transpose([2, 1, 0]), paddle.moveaxis(x, 0, 2),
         )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ class Creation(nn.Layer):
         return (
             paddle.zeros([2, 3]), paddle.ones_like(x), paddle.full([3], 7, "int64"), paddle.full_like(x, 0.5), paddle.arange(5), paddle.arange(1, 7, 2).astype("float32"), paddle.linspace(0, 1, 5),
             paddle.eye(3), paddle.eye(2, 4), n, n[1:], paddle.zeros([n[0], 3]), paddle.full([n[0], n[2]], 2.5), paddle.arange(n[1]), paddle.to_tensor([[1.5, 2.5], [3.5, 4.5]]),
-            *paddle.meshgrid(paddle.arange(3), paddle.arange(2)), paddle.zeros_like(x, dtype="int32"), x.reshape([n[0], n[1] * n[2]]), paddle.assign(x),
+            F.sequence_mask(paddle.shape(x), 5), F.sequence_mask(paddle.shape(x)), *paddle.meshgrid(paddle.arange(3), paddle.arange(2)), paddle.zeros_like(x, dtype="int32"), x.reshape([n[0], n[1] * n[2]]), paddle.assign(x),
         )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ class Images(nn.Layer):
             F.interpolate(row, [15], mode="linear", data_format="NCW"), F.interpolate(image.unsqueeze(1), [6, 5, 4], mode="trilinear", data_format="NCDHW"), F.interpolate(image, scale_factor=[2, 3]),
             F.pad(image, [1, 2, 3, 4]), F.pad(image, [1, 1, 2, 2], mode="reflect"), F.pad(image, [1, 1, 2, 2], mode="replicate", value=1.0), F.pad(row, [2, 1], value=0.5, data_format="NCL"),
             F.pixel_shuffle(image, 2), F.pixel_unshuffle(image[:, :, :8], 2), F.channel_shuffle(image, 2), F.unfold(image, [3, 2], [2, 1], [1, 0], 2), F.prelu(image, paddle.to_tensor([0.2])),
-            F.zeropad2d(image, [1, 0, 2, 1]),
+            F.temporal_shift(image, 2, 0.25), F.pad(image, [1, 0, 2, 1]),
         )  # fmt: skip
 
 
