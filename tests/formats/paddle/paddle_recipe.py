@@ -69,6 +69,8 @@ def write_model(document, model, folder):
 def looks_like(seed, kind, dims, dtype):
     if kind == "sizes":  # of images before they were scaled
         return recipe.draw(seed, dims, 40, 90, np.dtype(dtype))
+    if kind.startswith("whole"):
+        return np.full(dims, float(kind[5:]), dtype)
     if kind == "factors":
         return recipe.draw(seed, dims, 0.5, 1.5, np.dtype(dtype))
     if kind == "counts":  # of regions: 3 of the first image, 4 of the second

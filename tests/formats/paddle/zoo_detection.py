@@ -9,7 +9,7 @@ from paddle.vision import ops
 from zoo_vision import ConvBn, SqueezeExcite
 
 
-def multiclass_nms(boxes, scores, score_threshold=0.3, nms_top_k=20, keep_top_k=8, nms_threshold=0.5, normalized=True, background=-1):
+def multiclass_nms(boxes, scores, score_threshold=0.3, nms_top_k=20, keep_top_k=8, nms_threshold=0.5, normalized=True, background=-1, rois_num=None):
     if paddle.__version__ >= "3" or paddle.in_dynamic_mode():
         out, _, count = paddle._C_ops.multiclass_nms3(boxes, scores, None, score_threshold, nms_top_k, keep_top_k, nms_threshold, normalized, 1.0, background)
         return out, count
@@ -17,7 +17,7 @@ def multiclass_nms(boxes, scores, score_threshold=0.3, nms_top_k=20, keep_top_k=
     out, index, count = (helper.create_variable_for_type_inference(dtype) for dtype in (boxes.dtype, "int32", "int32"))
     helper.append_op(
         type="multiclass_nms3",
-        inputs={"BBoxes": boxes, "Scores": scores},
+        inputs={"BBoxes": boxes, "Scores": scores, **({} if rois_num is None else {"RoisNum": rois_num})},
         attrs={
             "background_label": background, "score_threshold": score_threshold, "nms_top_k": nms_top_k, "nms_threshold": nms_threshold,
             "keep_top_k": keep_top_k, "nms_eta": 1.0, "normalized": normalized,
@@ -214,6 +214,37 @@ class RoiHead(nn.Layer):
         return self.score(x), self.delta(x)
 
 
+class FasterRcnn(nn.Layer):
+    """Proposals, their pyramid, a head with boxes for each class, and suppression of boxes in a list."""
+
+    def __init__(self, classes=3):
+        super().__init__()
+        self.backbone = Backbone(act=nn.ReLU)
+        self.rpn, self.objects, self.deltas = nn.Conv2D(16, 16, 3, padding=1), nn.Conv2D(16, 3, 1), nn.Conv2D(16, 12, 1)
+        self.fc, self.score, self.box = nn.Linear(16 * 9, 32), nn.Linear(32, classes + 1), nn.Linear(32, 4 * classes)
+        self.classes = classes
+        y, x = paddle.meshgrid(paddle.arange(8), paddle.arange(8))
+        centre = paddle.stack([x, y, x, y], -1).astype("float32").unsqueeze(2) * 8 + 4
+        half = paddle.to_tensor([[8.0, 8.0], [12.0, 6.0], [6.0, 12.0]])
+        self.register_buffer("anchors", centre + paddle.concat([-half, half], -1))
+        self.register_buffer("variances", paddle.ones_like(self.anchors))
+
+    def forward(self, image, im_shape):
+        a, b = self.backbone(image)[:2]
+        x = F.relu(self.rpn(b))
+        rois, _, count = ops.generate_proposals(F.sigmoid(self.objects(x)), self.deltas(x) * 0.3, im_shape, self.anchors, self.variances, 60, 8, 0.6, 2.0, pixel_offset=False, return_rois_num=True)
+        levels, restore, counts = ops.distribute_fpn_proposals(rois, 2, 3, 3, 16, rois_num=count)
+        parts = [ops.roi_align(feature, level, n, 3, scale, 2) for feature, level, n, scale in zip((a, b), levels, counts, (0.25, 0.125))]
+        y = F.relu(self.fc(paddle.gather(paddle.concat(parts), restore).flatten(1)))
+        scores = F.softmax(self.score(y) * 2, -1)[:, :-1]
+        boxes = rois.unsqueeze(1) + self.box(y).reshape([-1, self.classes, 4])
+        arguments = (0.1, -1, 6, 0.4, False, 1.0, -1)
+        if paddle.__version__ >= "3" or paddle.in_dynamic_mode():
+            out, _, total = paddle._C_ops.multiclass_nms3(boxes, scores, count, *arguments)
+            return out, total
+        return multiclass_nms(boxes, scores, 0.1, -1, 6, 0.4, False, -1, count)
+
+
 class Deformable(nn.Layer):
     """Deformable convolution with a mask, a grid that is sampled, and a pool with indices."""
 
@@ -255,6 +286,7 @@ MODELS = {
     "crnn": (Crnn, [("x", "float32", [None, 3, 32, 40], "")]),
     "db_detector": (DbDetector, [("x", "float32", [None, 3, "height=64", "width=64"], "")]),
     "deformable": (Deformable, [("image", "float32", [2, 3, 32, 32], "")]),
+    "faster_rcnn": (FasterRcnn, [IMAGE, ("im_shape", "float32", [None, 2], "whole64")]),
     "matrix_nms": (MatrixNms, [IMAGE, ("im_size", "int32", [None, 2], "sizes")]),
     "matrix_nms_gaussian": (lambda: MatrixNms(True), [IMAGE, ("im_size", "int32", [None, 2], "sizes")]),
     "ppyoloe": (PpYoloe, [IMAGE, ("scale_factor", "float32", [None, 2], "factors")]),
