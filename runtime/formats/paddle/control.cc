@@ -53,6 +53,7 @@ struct Body {
   void finish(Scope& outer, const std::vector<ValueId>& outputs) {
     if (scope.b.error()) outer.b.fail(scope.b.error()->code, "in its body: " + scope.b.error()->message);
     std::vector<ValueId> results;
+    results.reserve(outputs.size());
     for (const ValueId output : outputs) results.push_back(scope.b.add(Op::kIdentity, {output}));
     graph->set_outputs(std::move(results));
   }

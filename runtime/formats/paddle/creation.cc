@@ -72,6 +72,7 @@ void import_full_batch_like(Node& node, Op /*op*/) {
   if (!shape || shape->empty()) return node.corrupt("no shape");
   const int64_t to = node.axis(node.integer("output_dim_idx", 0), shape->size());
   std::vector<ValueId> parts;
+  parts.reserve(shape->size());
   for (size_t i = 0; i < shape->size(); ++i)
     parts.push_back(static_cast<int64_t>(i) == to ? node.size_of(x, node.integer("input_dim_idx", 0)) : node.b.integers({(*shape)[i]}));
   node.out("Out", fill(node, node.concat(parts, 0), node.dtype("dtype", DType::kFloat32), fill_value(node)));
@@ -120,6 +121,7 @@ void import_linspace(Node& node, Op /*op*/) {
              count = node.known_number("num", "Num", 1);
   if (!start || !stop || !count || *count < 1 || *count > 1e6) return node.refuse("linspace whose bounds are computed");
   std::vector<double> values;
+  values.reserve(static_cast<size_t>(*count));
   for (double i = 0; i < *count; ++i) values.push_back(*count == 1 ? *start : *start + i * (*stop - *start) / (*count - 1));
   const ValueId all = node.floats(values, Shape{static_cast<int64_t>(values.size())});
   node.out("Out", node.b.cast(all, node.dtype("dtype", DType::kFloat32)));

@@ -33,8 +33,8 @@ Table table_of(std::string_view OperatorRow::* names) {
 }  // namespace
 
 const OperatorRow* find_operator(const Program& program, std::string_view type) {
-  static const Table kDesc = table_of(&OperatorRow::desc), kPir = table_of(&OperatorRow::pir);
-  const Table& table = program.pir ? kPir : kDesc;
+  static const Table desc = table_of(&OperatorRow::desc), pir = table_of(&OperatorRow::pir);
+  const Table& table = program.pir ? pir : desc;
   const auto found = table.find(type);
   return found == table.end() ? nullptr : found->second;
 }

@@ -109,9 +109,9 @@ class TensorFile {
 };
 
 const Declared& declared_type(const Program& program, const Named& parameter) {
-  static const Declared kNone;
+  static const Declared none;
   const auto found = program.declared.find(parameter.value);
-  return found == program.declared.end() ? kNone : found->second;
+  return found == program.declared.end() ? none : found->second;
 }
 
 /// In the order of the file.

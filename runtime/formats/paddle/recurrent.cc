@@ -19,12 +19,12 @@ struct Mode {
 };
 
 const Mode* find_mode(std::string_view name) {
-  static const Mode kModes[] = {{"LSTM", Op::kLSTM, {0, 3, 1, 2}, ""},
-                                {"GRU", Op::kGRU, {1, 0, 2}, ""},
-                                {"RNN_TANH", Op::kRNN, {0}, "Tanh"},
-                                {"RNN_RELU", Op::kRNN, {0}, "Relu"}};
-  const auto found = std::ranges::find(kModes, name, &Mode::name);
-  return found == std::end(kModes) ? nullptr : found;
+  static const Mode modes[] = {{"LSTM", Op::kLSTM, {0, 3, 1, 2}, ""},
+                               {"GRU", Op::kGRU, {1, 0, 2}, ""},
+                               {"RNN_TANH", Op::kRNN, {0}, "Tanh"},
+                               {"RNN_RELU", Op::kRNN, {0}, "Relu"}};
+  const auto found = std::ranges::find(modes, name, &Mode::name);
+  return found == std::end(modes) ? nullptr : found;
 }
 
 /// The parts one after another, each with its gates in the Graph's order. A recipe: the weights stay where they are.

@@ -14,9 +14,9 @@ graph::ValueId Scope::find(std::string_view name) {
 }
 
 const Declared& Scope::declared(std::string_view name) const {
-  static const Declared kUndeclared;
+  static const Declared undeclared;
   const auto found = program.declared.find(name);
-  return found == program.declared.end() ? kUndeclared : found->second;
+  return found == program.declared.end() ? undeclared : found->second;
 }
 
 }  // namespace serin::formats::paddle
