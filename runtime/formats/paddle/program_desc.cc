@@ -39,6 +39,7 @@ void read_var_type(Message in, Var& var) {
     switch (in.field()) {
       case 1: var.kind = in.once().integer(); break;
       case 3: read_lod_tensor(in.once().message("LoDTensorDesc"), var.declared); break;
+      default: break;
     }
   }
 }
@@ -50,6 +51,7 @@ Var read_var(Message in) {
       case 1: var.name = in.once().text(); break;
       case 2: read_var_type(in.once().message("VarType"), var); break;
       case 3: var.persistable = in.once().integer() != 0; break;
+      default: break;
     }
   }
   return var;
@@ -61,6 +63,7 @@ Slot read_slot(Message in) {
     switch (in.field()) {
       case 1: slot.name = in.once().text(); break;
       case 2: slot.values.emplace_back(in.text()); break;
+      default: break;
     }
   }
   return slot;
@@ -130,6 +133,7 @@ NamedAttribute read_attribute(Message in) {
       case 19: in.each_fixed<double>([&](double value) { number = value; }); break;
       case 20: number = read_scalar(in.once().message("Scalar")); break;
       case 21: numbers.push_back(read_scalar(in.message("Scalar"))); break;
+      default: break;
     }
   }
   switch (kind) {
@@ -168,6 +172,7 @@ Operation read_operation(Message in) {
           in.fail(fmt::format("attribute '{}' comes twice", attribute.name));
         break;
       }
+      default: break;
     }
   }
   return op;
@@ -204,6 +209,7 @@ class DescReader {
       switch (in.field()) {
         case 3: declare(in, read_var(in.message("VarDesc"))); break;
         case 4: add(in, block, read_operation(in.message("OpDesc"))); break;
+        default: break;
       }
     }
     program.blocks.push_back(std::move(block));
@@ -243,6 +249,7 @@ TensorDesc read_tensor_desc(Message in) {
     switch (in.field()) {
       case 1: tensor.type = in.once().integer(); break;
       case 2: in.each_integer([&](int64_t dim) { tensor.dims.push_back(dim); }); break;
+      default: break;
     }
   }
   return tensor;
