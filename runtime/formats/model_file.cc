@@ -28,6 +28,7 @@ constexpr Readable kReadable[] = {
     {Format::kPaddle, "__model__", ""},
     {Format::kPaddle, "inference.json", ""},
     {Format::kPaddle, ".json", ".pdiparams"},
+    {Format::kTensorFlow, "saved_model.pb", ""},
 };
 
 bool has_companion(const fs::path& path, const Readable& row) {
@@ -45,7 +46,6 @@ constexpr const char* kXgboost = "an XGBoost model: onnxmltools.convert_xgboost(
 
 // The first that fits any file of a folder counts: a graph before its weights.
 constexpr Foreign kForeign[] = {
-    {"saved_model.pb", "a TensorFlow SavedModel: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
     {"saved_model.pbtxt", "a TensorFlow SavedModel: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"},
     {".pdiparams", "the parameters of a Paddle model, whose program (.json or .pdmodel) must be next to it"},
     {".pdparams",

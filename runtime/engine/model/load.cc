@@ -8,6 +8,7 @@
 #include "runtime/formats/model_file.h"
 #include "runtime/formats/onnx/onnx.h"
 #include "runtime/formats/paddle/paddle.h"
+#include "runtime/formats/tensorflow/savedmodel.h"
 
 namespace serin::engine {
 namespace {
@@ -30,6 +31,7 @@ Result<graph::Graph> read_model(const std::string& path, const std::set<std::str
   switch (*format) {
     case formats::Format::kOnnx: return formats::read_onnx(path, replaceable_inputs);
     case formats::Format::kPaddle: return formats::read_paddle(path, replaceable_inputs);
+    case formats::Format::kTensorFlow: return formats::read_saved_model(path, replaceable_inputs);
   }
   return not_readable(path);
 }

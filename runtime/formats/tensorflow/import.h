@@ -1,0 +1,56 @@
+// import.h: a signature of the file -> one Graph, with all functions written out.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/formats/tensorflow/node_import.h"
+#include "runtime/formats/tensorflow/program.h"
+#include "runtime/formats/tensorflow/state.h"
+
+namespace serin::formats::tf {
+
+struct ImportLimits {
+  size_t nodes = 1'000'000;  ///< after functions are written out
+  int nesting = 64;          ///< of calls
+};
+
+class Importer {
+ public:
+  Importer(const Program& program, State& state, ImportLimits limits) : program_(program), state_(state), limits_(limits) {}
+
+  Result<graph::Graph> run(const SignatureDef& signature);
+
+  // For operators with functions. Errors are kept by the builder of the scope, and results are empty then.
+  State& state() { return state_; }
+  const Program& program() const { return program_; }
+  std::vector<ValuePtr> call(Scope& scope, std::string_view function, const std::vector<ValuePtr>& arguments);
+  /// A function as a closed graph. Constants, variables and tables of `outer` are shared with it; `inputs` says which arguments became inputs.
+  struct ClosedBody {
+    std::unique_ptr<Scope> scope;
+    std::vector<size_t> inputs;       ///< arguments that are inputs of the graph, in order
+    std::vector<ValuePtr> arguments;  ///< all, in the new graph
+  };
+  ClosedBody open_body(Scope& outer, const std::vector<ValuePtr>& arguments, const std::vector<std::string>& names);
+
+ private:
+  using Values = std::map<std::string_view, std::vector<ValuePtr>>;
+
+  Status check_operators(const std::vector<std::string_view>& edges) const;
+  Result<std::vector<ValuePtr>> evaluate(Scope& scope, const Body& body, Values values, const std::vector<std::string_view>& edges);
+  Status import_node(Scope& scope, const NodeDef& def, std::vector<ValuePtr> inputs, std::vector<ValuePtr>& outputs);
+  Result<ValuePtr> value_of(const Body& body, const Values& values, const Edge& edge) const;
+  graph::Type input_type(std::string_view key, const TensorInfo& info, Status& status);
+
+  const Program& program_;
+  State& state_;
+  const ImportLimits limits_;
+  size_t nodes_ = 0;
+  int depth_ = 0;
+  std::map<std::string, int> symbols_;
+};
+
+}  // namespace serin::formats::tf

@@ -1,0 +1,395 @@
+// movement_operators.cc: operators that move elements. Slices are in slice_operators.cc.
+//
+// Constants are reshaped here at once: layers write their parameters as [1, 1, 1, c], and patterns look for vectors.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/formats/tensorflow/elementwise.h"
+#include "runtime/formats/tensorflow/operators.h"
+#include "runtime/formats/tensorflow/slice.h"
+
+namespace serin::formats::tf {
+
+using graph::Op;
+
+namespace {
+
+using List = std::vector<int64_t>;
+
+int64_t place_in_first(int64_t axis, size_t rank) {
+  if (axis == 0) return 0;
+  return axis == static_cast<int64_t>(rank) - 1 ? 1 : axis + 1;
+}
+
+void import_identity(NodeImport& n, Op) { n.out_value(n.value(0)); }
+
+void import_identities(NodeImport& n, Op) {
+  for (size_t i = 0; i < n.inputs(); ++i) n.out_value(n.value(i));
+}
+
+/// The constant operand in a new shape, where the numbers allow it.
+bool reshape_constant(NodeImport& n, List shape) {
+  const graph::ConstantPtr constant = n.scope().graph().constant(n.in(0));
+  if (!constant || constant->dtype == DType::kString || !Shape::fits(shape.size())) return false;
+  int64_t product = 1;
+  int64_t* open = nullptr;
+  for (int64_t& size : shape) {
+    if (size < -1 || (size == -1 && open)) return false;
+    if (size == -1)
+      open = &size;
+    else if (__builtin_mul_overflow(product, size, &product))
+      return false;
+  }
+  if (open && product > 0) *open = constant->elements() / product;
+  Shape made;
+  for (const int64_t size : shape) made.push_back(size);
+  if (made.checked_elements() != constant->elements()) return false;
+  n.out(n.scope().reshaped(n.in(0), made));
+  return true;
+}
+
+void import_reshape(NodeImport& n, Op) {
+  graph::Builder& b = n.builder();
+  const auto known = n.known(1);
+  if (known && reshape_constant(n, *known)) return;
+  const ValueId x = n.in(0);
+  if (known)
+    return n.out(b.add(Op::kReshape, {x, b.integers(*known)}, {{"allowzero", int64_t{std::ranges::find(*known, 0) != known->end()}}}));
+  // One size that is known only at run time follows from the others.
+  const graph::Dims* const elements = b.elements(n.in(1));
+  if (elements && std::ranges::count_if(*elements, [](const graph::Dim& dim) { return !dim.known() || dim.value() == -1; }) == 1 &&
+      std::ranges::find(*elements, graph::Dim(0)) == elements->end()) {
+    List shape;
+    for (const graph::Dim& dim : *elements) shape.push_back(dim.value().value_or(-1));
+    return n.out(b.reshape(x, shape));
+  }
+  n.out(b.add(Op::kReshape, {x, n.i64(1)}));
+}
+
+void import_expand_dims(NodeImport& n, Op) {
+  const auto rank = n.rank(0);
+  const List axis = n.needed(1, "axes");
+  if (!rank || axis.size() != 1) return n.unsupported("an unknown axis");
+  const int64_t at = n.axis(axis[0], *rank + 1);
+  if (n.prefers_first(0) && at > 0 && at < static_cast<int64_t>(*rank))
+    return n.out_first(n.builder().unsqueeze(n.first(0), {place_in_first(at, *rank + 1)}));
+  const auto dims = n.dims(0);
+  List shape;
+  for (const graph::Dim& dim : *dims) shape.push_back(dim.value().value_or(-2));
+  shape.insert(shape.begin() + at, 1);
+  if (!n.prefers_first(0) && reshape_constant(n, shape)) return;
+  n.out(n.builder().unsqueeze(n.in(0), {at}));
+}
+
+void import_squeeze(NodeImport& n, Op) {
+  const auto dims = n.dims(0);
+  if (!dims) return n.unsupported("a tensor of unknown rank");
+  List axes = n.integers("squeeze_dims");
+  if (axes.empty()) axes = n.integers("axis");
+  for (int64_t& axis : axes) axis = n.axis(axis, dims->size());
+  if (axes.empty())
+    for (size_t axis = 0; axis < dims->size(); ++axis)
+      if ((*dims)[axis].value() == 1) axes.push_back(static_cast<int64_t>(axis));
+  std::ranges::sort(axes);
+  if (axes.empty()) return n.out_value(n.value(0));
+  const auto last = static_cast<int64_t>(dims->size()) - 1;
+  if (n.prefers_first(0) && axes.front() > 0 && axes.back() < last && dims->size() - axes.size() >= 3) {
+    for (int64_t& axis : axes) axis = place_in_first(axis, dims->size());
+    return n.out_first(n.builder().squeeze(n.first(0), axes));
+  }
+  List shape;
+  for (size_t axis = 0; axis < dims->size(); ++axis)
+    if (!std::ranges::binary_search(axes, static_cast<int64_t>(axis))) shape.push_back((*dims)[axis].value().value_or(-2));
+  if (!n.prefers_first(0) && reshape_constant(n, shape)) return;
+  n.out(n.builder().squeeze(n.in(0), axes));
+}
+
+void import_transpose(NodeImport& n, Op) {
+  const auto rank = n.rank(0);
+  List order = n.needed(1, "axes");
+  if (!rank || order.size() != *rank) return n.unsupported("an unknown order of axes");
+  for (int64_t& axis : order) axis = n.axis(axis, *rank);
+  List to_first = {0, static_cast<int64_t>(*rank) - 1};
+  for (size_t axis = 1; axis + 1 < *rank; ++axis) to_first.push_back(static_cast<int64_t>(axis));
+  if (n.prefers_first(0) && order == to_first) return n.out(n.first(0));
+  List to_last = {0};
+  for (size_t axis = 2; axis < *rank; ++axis) to_last.push_back(static_cast<int64_t>(axis));
+  to_last.push_back(1);
+  if (*rank >= 3 && order == to_last && !n.scope().graph().constant(n.in(0))) {
+    const ValueId x = n.in(0);  // which is the result with its channels first
+    return n.out_first(x);
+  }
+  const ValueId x = n.in(0);
+  n.out(n.scope().graph().constant(x) ? n.scope().permuted(x, order) : n.builder().transpose(x, order));
+}
+
+void import_shape(NodeImport& n, Op) {
+  graph::Builder& b = n.builder();
+  const DType to = n.dtype_attr("out_type", DType::kInt32);
+  for (size_t i = 0; i < n.inputs(); ++i) {
+    const auto rank = n.rank(i);
+    ValueId shape = kNone;
+    if (n.prefers_first(i) && rank) {
+      List order = {0};
+      for (size_t axis = 2; axis < *rank; ++axis) order.push_back(static_cast<int64_t>(axis));
+      order.push_back(1);
+      shape = b.add(Op::kGather, {b.add(Op::kShape, {n.first(i)}), b.integers(order)}, {{"axis", int64_t{0}}});
+    } else {
+      shape = b.add(Op::kShape, {n.in(i)});
+    }
+    n.out(b.cast(shape, to));
+  }
+}
+
+void import_size(NodeImport& n, Op op) {
+  n.out(n.builder().cast(n.builder().add(op, {n.any(0)}), n.dtype_attr("out_type", DType::kInt32)));
+}
+
+void import_rank(NodeImport& n, Op) {
+  const auto rank = n.rank(0);
+  if (!rank) return n.unsupported("a tensor of unknown rank");
+  n.out(n.builder().constant(graph::make_scalar(DType::kInt32, static_cast<double>(*rank))));
+}
+
+/// Operands are brought to one order of axes where one has its channels first.
+void import_concat(NodeImport& n, Op op) {
+  const bool axis_last = n.def().op == "ConcatV2";
+  const size_t axis_at = axis_last ? n.inputs() - 1 : 0, begin = axis_last ? 0 : 1, end = axis_last ? n.inputs() - 1 : n.inputs();
+  const List axis = n.needed(axis_at, "axes");
+  const auto rank = n.rank(begin);
+  if (!rank || axis.size() != 1) return n.unsupported("an unknown axis");
+  const int64_t at = n.axis(axis[0], *rank);
+  bool first = false, same_rank = true;
+  for (size_t i = begin; i < end; ++i) {
+    first |= n.prefers_first(i);
+    same_rank &= n.rank(i) == rank;
+  }
+  std::vector<ValueId> operands;
+  first &= same_rank;
+  for (size_t i = begin; i < end; ++i) operands.push_back(first ? n.first(i) : n.in(i));
+  if (operands.size() == 1) return n.out_value(n.value(begin));
+  const ValueId joined = n.builder().add(op, std::move(operands), {{"axis", first ? place_in_first(at, *rank) : at}});
+  first ? n.out_first(joined) : n.out(joined);
+}
+
+void import_pack(NodeImport& n, Op) {
+  const auto rank = n.rank(0);
+  if (!rank) return n.unsupported("a tensor of unknown rank");
+  const int64_t at = n.axis(n.integer("axis", 0), *rank + 1);
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < n.inputs(); ++i) operands.push_back(n.builder().unsqueeze(n.in(i), {at}));
+  n.out(operands.size() == 1 ? operands[0] : n.builder().add(Op::kConcat, std::move(operands), {{"axis", at}}));
+}
+
+void import_unpack(NodeImport& n, Op) {
+  graph::Builder& b = n.builder();
+  const auto rank = n.rank(0);
+  const int64_t count = n.integer("num", 0);
+  if (!rank || *rank == 0 || count < 1 || count > 65'536) return n.unsupported("an unknown number of parts");
+  const int64_t at = n.axis(n.integer("axis", 0), *rank);
+  const auto parts =
+      b.add_with_results(Op::kSplit, static_cast<size_t>(count), {n.in(0)}, {{"axis", at}, {"split", List(static_cast<size_t>(count), 1)}});
+  for (const ValueId part : parts) n.out(b.squeeze(part, {at}));
+}
+
+void split_at(NodeImport& n, size_t operand, int64_t axis, List sizes) {
+  const auto rank = n.rank(operand);
+  const int64_t at = n.axis(axis, *rank);
+  const bool first = n.prefers_first(operand);
+  graph::Attributes attributes{{"axis", first ? place_in_first(at, *rank) : at}, {"split", sizes}};
+  const ValueId x = first ? n.first(operand) : n.in(operand);
+  for (const ValueId part : n.builder().add_with_results(Op::kSplit, sizes.size(), {x}, std::move(attributes)))
+    first ? n.out_first(part) : n.out(part);
+}
+
+void import_split(NodeImport& n, Op) {
+  const List axis = n.needed(0, "axes");
+  const auto dims = n.dims(1);
+  const int64_t count = n.integer("num_split", 0);
+  if (!dims || dims->empty() || axis.size() != 1 || count < 1 || count > 65'536) return n.unsupported("an unknown number of parts");
+  const auto size = (*dims)[static_cast<size_t>(n.axis(axis[0], dims->size()))].value();
+  if (!size || *size % count != 0) return n.unsupported("parts of unknown size");
+  split_at(n, 1, axis[0], List(static_cast<size_t>(count), *size / count));
+}
+
+void import_split_v(NodeImport& n, Op) {
+  List sizes = n.needed(1, "sizes");
+  const List axis = n.needed(2, "axes");
+  const auto dims = n.dims(0);
+  if (!dims || dims->empty() || axis.size() != 1 || sizes.empty()) return n.unsupported("parts of unknown size");
+  const auto open = std::ranges::find(sizes, -1);
+  if (open != sizes.end()) {
+    const auto size = (*dims)[static_cast<size_t>(n.axis(axis[0], dims->size()))].value();
+    if (!size) return n.unsupported("parts of unknown size");
+    *open = 0;
+    *open = *size - std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  }
+  split_at(n, 0, axis[0], std::move(sizes));
+}
+
+void import_fill(NodeImport& n, Op) { n.out(n.builder().add(Op::kExpand, {n.in(1), n.i64(0)})); }
+
+void import_broadcast_to(NodeImport& n, Op) { n.out(n.builder().add(Op::kExpand, {n.in(0), n.i64(1)})); }
+
+void import_like(NodeImport& n, Op) {
+  const double number = n.def().op == "OnesLike" ? 1 : 0;
+  const ValueId x = n.any(0);
+  n.out_like(0, n.builder().add(Op::kExpand, {n.builder().number(n.dtype(0), number), n.builder().add(Op::kShape, {x})}));
+}
+
+void import_tile(NodeImport& n, Op op) { n.out(n.builder().add(op, {n.in(0), n.i64(1)})); }
+
+void import_range(NodeImport& n, Op op) { n.out(n.builder().add(op, {n.in(0), n.in(1), n.in(2)})); }
+
+void import_pad(NodeImport& n, Op op) {
+  const auto rank = n.rank(0);
+  const List pairs = n.needed(1, "pads");
+  if (!rank || pairs.size() != 2 * *rank) return n.unsupported("unknown pads");
+  std::string mode = "constant";
+  if (n.def().op == "MirrorPad") {
+    if (n.text("mode") != "REFLECT") return n.unsupported(fmt::format("mode {}", n.text("mode")));
+    mode = "reflect";
+  }
+  double value = 0;
+  if (n.inputs() > 2) {
+    const graph::ConstantPtr constant = n.scope().graph().constant(n.in(2));
+    const auto number = constant ? graph::number_of(*constant) : std::nullopt;
+    if (!number) return n.unsupported("a computed value of the padding");
+    value = *number;
+  }
+  const bool inner = *rank >= 3 && pairs[0] == 0 && pairs[1] == 0 && pairs[2 * *rank - 2] == 0 && pairs[2 * *rank - 1] == 0;
+  const bool first = n.prefers_first(0) || (inner && *rank == 4 && is_float(n.dtype(0)));
+  List pads(2 * *rank), spatial(2 * (*rank < 3 ? 0 : *rank - 2));
+  for (size_t axis = 0; axis < *rank; ++axis) {
+    const auto place = first ? static_cast<size_t>(place_in_first(static_cast<int64_t>(axis), *rank)) : axis;
+    pads[place] = pairs[2 * axis];
+    pads[*rank + place] = pairs[2 * axis + 1];
+    if (!inner || axis == 0 || axis + 1 == *rank) continue;
+    spatial[axis - 1] = pairs[2 * axis];
+    spatial[*rank - 2 + axis - 1] = pairs[2 * axis + 1];
+  }
+  const ValueId x = first ? n.first(0) : n.in(0);
+  graph::Attributes attributes{{"pads", pads}, {"mode", mode}};
+  if (mode == "constant") attributes.emplace("value", value);
+  const ValueId padded = n.builder().add(op, {x}, std::move(attributes));
+  const bool sizes = std::ranges::all_of(spatial, [](int64_t pad) { return pad >= 0 && pad <= INT32_MAX; });
+  if (first && inner && sizes && mode == "constant" && value == 0) n.scope().padded[padded] = {x, spatial};
+  first ? n.out_first(padded) : n.out(padded);
+}
+
+void import_reverse(NodeImport& n, Op) {
+  const auto rank = n.rank(0);
+  if (!rank) return n.unsupported("a tensor of unknown rank");
+  const List axes = n.axes(1, *rank);
+  if (axes.empty()) return n.out_value(n.value(0));
+  const List starts(axes.size(), -1), ends(axes.size(), INT64_MIN), steps(axes.size(), -1);
+  n.out(n.builder().add(Op::kSlice, {n.in(0)}, {{"axes", axes}, {"starts", starts}, {"ends", ends}, {"steps", steps}}));
+}
+
+/// The diagonal blocks of a batch: axis 0 takes up, or gives back, parts of the spatial axes.
+void import_space_to_batch(NodeImport& n, Op) {
+  graph::Builder& b = n.builder();
+  const List block = n.needed(1, "blocks"), pads = n.needed(2, "pads");
+  const auto rank = n.rank(0);
+  const size_t m = block.size();
+  if (!rank || m == 0 || m + 1 > *rank || pads.size() != 2 * m || std::ranges::any_of(block, [](int64_t v) { return v < 1; }))
+    return n.unsupported("unknown blocks");
+  List all(2 * *rank, 0);
+  for (size_t i = 0; i < m; ++i) {
+    all[i + 1] = pads[2 * i];
+    all[*rank + i + 1] = pads[2 * i + 1];
+  }
+  const ValueId padded = b.add(Op::kPad, {n.in(0)}, {{"pads", all}, {"mode", std::string("constant")}});
+  List shape, order, result = {-1};
+  const auto sizes = b.dims(padded);
+  if (!sizes) return;
+  shape.push_back((*sizes)[0].value().value_or(-1));
+  for (size_t i = 0; i < m; ++i) {
+    const auto size = (*sizes)[i + 1].value();
+    if (!size || *size % block[i] != 0) return n.unsupported("an image of unknown size");
+    shape.insert(shape.end(), {*size / block[i], block[i]});
+    result.push_back(*size / block[i]);
+    order.push_back(static_cast<int64_t>(2 * i + 2));
+  }
+  order.push_back(0);
+  for (size_t i = 0; i < m; ++i) order.push_back(static_cast<int64_t>(2 * i + 1));
+  for (size_t axis = m + 1; axis < *rank; ++axis) {
+    const auto size = (*sizes)[axis].value();
+    if (!size) return n.unsupported("an image of unknown size");
+    order.push_back(static_cast<int64_t>(shape.size()));
+    shape.push_back(*size);
+    result.push_back(*size);
+  }
+  n.out(b.reshape(b.transpose(b.reshape(padded, shape), order), result));
+}
+
+void import_batch_to_space(NodeImport& n, Op) {
+  graph::Builder& b = n.builder();
+  const List block = n.needed(1, "blocks"), crops = n.needed(2, "crops");
+  const auto dims = n.dims(0);
+  const size_t m = block.size();
+  if (!dims || m == 0 || m + 1 > dims->size() || crops.size() != 2 * m) return n.unsupported("unknown blocks");
+  List shape = block, order = {static_cast<int64_t>(m)}, result = {-1};
+  shape.push_back(-1);
+  for (size_t axis = 1; axis < dims->size(); ++axis) {
+    const auto size = (*dims)[axis].value();
+    if (!size) return n.unsupported("an image of unknown size");
+    shape.push_back(*size);
+    order.push_back(static_cast<int64_t>(m + axis));
+    if (axis <= m) order.push_back(static_cast<int64_t>(axis - 1));
+    result.push_back(axis <= m ? *size * block[axis - 1] : *size);
+  }
+  ValueId x = b.reshape(b.transpose(b.reshape(n.in(0), shape), order), result);
+  for (size_t i = 0; i < m; ++i)
+    if (crops[2 * i] != 0 || crops[2 * i + 1] != 0)
+      x = b.slice(x, static_cast<int64_t>(i) + 1, crops[2 * i], result[i + 1] - crops[2 * i + 1]);
+  n.out(x);
+}
+
+constexpr OperatorRow kMovement[] = {
+    {"BatchToSpaceND", 3, 3, import_batch_to_space},
+    {"BroadcastTo", 2, 2, import_broadcast_to},
+    {"CheckNumerics", 1, 1, import_identity},
+    {"Concat", 2, -1, import_concat, Op::kConcat},
+    {"ConcatV2", 2, -1, import_concat, Op::kConcat},
+    {"EnsureShape", 1, 1, import_identity},
+    {"ExpandDims", 2, 2, import_expand_dims},
+    {"Fill", 2, 2, import_fill},
+    {"Identity", 1, 1, import_identity},
+    {"IdentityN", 1, -1, import_identities},
+    {"MirrorPad", 2, 2, import_pad, Op::kPad},
+    {"OnesLike", 1, 1, import_like},
+    {"Pack", 1, -1, import_pack},
+    {"Pad", 2, 2, import_pad, Op::kPad},
+    {"PadV2", 3, 3, import_pad, Op::kPad},
+    {"PlaceholderWithDefault", 1, 1, import_identity},
+    {"PreventGradient", 1, 1, import_identity},
+    {"Range", 3, 3, import_range, Op::kRange},
+    {"Rank", 1, 1, import_rank},
+    {"Reshape", 2, 2, import_reshape},
+    {"ReverseV2", 2, 2, import_reverse},
+    {"Shape", 1, 1, import_shape},
+    {"ShapeN", 1, -1, import_shape},
+    {"Size", 1, 1, import_size, Op::kSize},
+    {"Slice", 3, 3, import_slice},
+    {"Snapshot", 1, 1, import_identity},
+    {"SpaceToBatchND", 3, 3, import_space_to_batch},
+    {"Split", 2, 2, import_split},
+    {"SplitV", 3, 3, import_split_v},
+    {"Squeeze", 1, 1, import_squeeze},
+    {"StopGradient", 1, 1, import_identity},
+    {"StridedSlice", 4, 4, import_strided_slice},
+    {"Tile", 2, 2, import_tile, Op::kTile},
+    {"Transpose", 2, 2, import_transpose},
+    {"Unpack", 1, 1, import_unpack},
+    {"ZerosLike", 1, 1, import_like},
+};
+
+}  // namespace
+
+std::span<const OperatorRow> movement_operators() { return kMovement; }
+
+}  // namespace serin::formats::tf

@@ -1,0 +1,74 @@
+// savedmodel.cc: reads bytes into messages, messages into a graph, and checks the graph.
+
+#include "runtime/formats/tensorflow/savedmodel.h"
+
+#include <fmt/format.h>
+
+#include "runtime/formats/recognise.h"
+#include "runtime/formats/tensorflow/import.h"
+#include "runtime/formats/tensorflow/model_folder.h"
+
+namespace serin::formats {
+namespace {
+
+using namespace tf;
+
+std::string folder_of_model(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+Result<MetaGraph> decode_saved_model(Bytes bytes, const SavedModelLimits& limits) {
+  wire::Decoding decoding{.begin = bytes.data(), .message_limit = 64 * limits.nodes, .nesting_limit = limits.nesting, .error = {}};
+  MetaGraph graph = tf::read_saved_model(wire::Message(decoding, "SavedModel", bytes));
+  if (!decoding.error) return graph;
+  if (decoding.error->code == Code::kTooLarge) return *decoding.error;
+  if (const auto what = recognise(bytes)) return Error{Code::kCorrupt, "not a SavedModel but " + *what};
+  return decoding.error->in("not a SavedModel, or a damaged one");
+}
+
+Result<const SignatureDef*> choose_signature(const MetaGraph& graph) {
+  std::vector<std::string_view> names;
+  const SignatureDef* only = nullptr;
+  for (const auto& [name, signature] : graph.signatures) {
+    if (name == "serving_default") return &signature;
+    if (name.starts_with("__saved_model")) continue;  // the operations that load and train
+    names.push_back(name);
+    only = &signature;
+  }
+  if (names.size() == 1) return only;
+  if (names.empty())
+    return Error{Code::kUnsupported, "has no signature: export it with model.export(), or tf.saved_model.save(signatures=...)"};
+  return Error{Code::kUnsupported, fmt::format("has several signatures, and none is 'serving_default': {}", fmt::join(names, ", "))};
+}
+
+Result<graph::Graph> import_saved_model(const std::string& path, const SavedModelLimits& limits) try {
+  SERIN_TRY(InputFile opened, InputFile::open(path));
+  const auto file = std::make_shared<const InputFile>(std::move(opened));
+  SERIN_TRY(const std::shared_ptr<const std::byte> bytes, read_whole(*file, limits.file_bytes));
+  SERIN_TRY(const MetaGraph meta, decode_saved_model({bytes.get(), file->size()}, limits));
+  SERIN_TRY(const SignatureDef* const signature, choose_signature(meta));
+  Program program(meta);
+  SERIN_CHECK(program.index());
+  State state(program, folder_of_model(path), file, bytes.get());
+  SERIN_CHECK(state.load());
+  SERIN_TRY(graph::Graph graph, Importer(program, state, {.nodes = limits.nodes, .nesting = limits.nesting}).run(*signature));
+  SERIN_CHECK(graph::verify(graph));
+  SERIN_CHECK(graph::infer_shapes(graph));
+  SERIN_CHECK(state.unchanged());
+  SERIN_CHECK(file->unchanged());
+  return graph;
+} catch (const graph::LostConstant& lost) {
+  return lost.error();
+}
+
+}  // namespace
+
+Result<graph::Graph> read_saved_model(const std::string& path, const ReplaceableInputs& replaceable, const SavedModelLimits& limits) {
+  if (!replaceable.empty()) return invalid(fmt::format("a SavedModel has no replaceable inputs, such as '{}'", *replaceable.begin()));
+  auto graph = import_saved_model(path, limits);
+  if (!graph) return graph.error().in(path.substr(path.rfind('/') + 1));
+  return graph;
+}
+
+}  // namespace serin::formats

@@ -1,0 +1,86 @@
+// scope.h: one graph while it is made, and the values in it.
+//
+// TensorFlow keeps channels last, the canonical operators have them first. So a value may be known in two orders of its axes, and is
+// converted only when an operator asks for the other one. A chain of convolutions, activations and sums needs no conversion at all.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/formats/tensorflow/proto.h"
+#include "runtime/graph/builder.h"
+
+namespace serin::formats::tf {
+
+using graph::kNone;
+using graph::ValueId;
+
+/// A list of tensors of one shape, as a tensor: [count, shape of an item...].
+struct TensorList {
+  ValueId items = kNone;  ///< kNone: only reserved
+  ValueId count = kNone;  ///< i64, rank 0
+  // In the body of a loop: the item that this iteration has set, and its place.
+  ValueId written = kNone, place = kNone;
+};
+
+struct Value {
+  ValueId plain = kNone;              ///< with the axes of the file
+  ValueId first = kNone;              ///< the same with its last axis moved to place 1
+  const NodeDef* resource = nullptr;  ///< a variable or a table: the node that makes its handle
+  std::shared_ptr<TensorList> list;   ///< a list of tensors
+  bool tensor() const { return plain != kNone || first != kNone; }
+};
+using ValuePtr = std::shared_ptr<Value>;
+
+inline ValuePtr plain_value(ValueId id) {
+  return std::make_shared<Value>(Value{.plain = id, .first = kNone, .resource = nullptr, .list = nullptr});
+}
+
+class Scope {
+ public:
+  Scope() : builder_(graph_) {}
+
+  graph::Graph& graph() { return graph_; }
+  graph::Builder& builder() { return builder_; }
+
+  ValueId plain(Value& value);
+  /// Requires a known rank of at least 3.
+  ValueId first(Value& value);
+  /// The axes of a value in the file's order, whichever form exists.
+  std::optional<graph::Dims> dims(const Value& value) const;
+  std::optional<size_t> rank(const Value& value) const;
+  DType dtype(const Value& value) const { return builder_.dtype(value.plain != kNone ? value.plain : value.first); }
+  /// Whether only the form with channels first exists, so that another one would cost a Transpose.
+  static bool prefers_first(const Value& value) { return value.plain == kNone && value.first != kNone; }
+
+  /// Whether the value depends on constants only, so that a pass will fold it.
+  bool foldable(ValueId id);
+  /// A transposed or reshaped constant; the same bytes are not kept twice.
+  ValueId permuted(ValueId constant, const std::vector<int64_t>& order);
+  ValueId reshaped(ValueId constant, const Shape& shape);
+
+  /// A weight of the file: one value for each handle.
+  std::map<const NodeDef*, ValuePtr> variables;
+
+  // What later nodes want to know of results.
+  struct Scaled {
+    ValueId x, scale;  ///< of [channels]
+  };
+  struct Padded {
+    ValueId x;
+    std::vector<int64_t> pads;  ///< of the spatial axes: begins, then ends
+  };
+  std::map<ValueId, Scaled> scaled;
+  std::map<ValueId, Padded> padded;  ///< by zeros
+
+ private:
+  graph::Graph graph_;
+  graph::Builder builder_;
+  std::vector<bool> foldable_;  // by value
+  graph::NodeId examined_ = 0;
+};
+
+}  // namespace serin::formats::tf
