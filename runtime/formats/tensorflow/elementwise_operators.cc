@@ -75,10 +75,28 @@ void note_scale(NodeImport& n, ValueId product) {
   }
 }
 
+/// The bias of a product whose last axis was split into heads is added before that, where it is the bias of a layer.
+bool add_before_split(NodeImport& n, size_t product, size_t bias) {
+  if (n.prefers_first(product) || n.prefers_first(bias)) return false;
+  const ValueId split = n.in(product);
+  const auto found = n.scope().split.find(split);
+  const graph::ConstantPtr constant = n.scope().graph().constant(n.in(bias));
+  if (found == n.scope().split.end() || !constant || constant->dtype == DType::kString) return false;
+  graph::Builder& b = n.builder();
+  const std::vector<int64_t>& parts = found->second.parts;
+  if (!std::ranges::equal(constant->shape.dims(), parts)) return false;
+  const ValueId whole = b.add(Op::kAdd, {found->second.product, n.scope().reshaped(n.in(bias), Shape{constant->elements()})});
+  std::vector<int64_t> shape(*b.rank(split) - parts.size(), 0);  // 0: as before
+  shape.insert(shape.end(), parts.begin(), parts.end());
+  n.out(b.reshape(whole, shape));
+  return true;
+}
+
 void import_unary(NodeImport& n, Op op) { n.out_like(0, n.builder().add(op, {n.any(0)})); }
 
 void import_binary(NodeImport& n, Op op) {
   if (op == Op::kAdd && (emit_scale_and_shift(n, 0, 1) || emit_scale_and_shift(n, 1, 0))) return;
+  if (op == Op::kAdd && (add_before_split(n, 0, 1) || add_before_split(n, 1, 0))) return;
   const Operands operands = broadcast_operands(n, 0, n.inputs());
   const ValueId result = n.builder().add(op, operands.ids);
   operands.first ? n.out_first(result) : n.out(result);
@@ -195,18 +213,25 @@ void import_selu(NodeImport& n, Op) {
   n.out_like(0, n.builder().add(Op::kSelu, {n.any(0)}, {{"alpha", 1.6732632423543772}, {"gamma", 1.0507009873554805}}));
 }
 
+/// -value without the sign, where `value` is a negation or a product with one; kNone otherwise.
+ValueId without_sign(NodeImport& n, ValueId value) {
+  const graph::Graph& graph = n.scope().graph();
+  const graph::NodeId id = graph.producer(value);
+  if (graph.is(id, Op::kNeg)) return graph.input(id, 0);
+  if (!graph.is(id, Op::kMul)) return kNone;
+  for (const size_t i : {0, 1}) {
+    const graph::NodeId factor = graph.producer(graph.input(id, i));
+    if (graph.is(factor, Op::kNeg)) return n.builder().add(Op::kMul, {graph.input(factor, 0), graph.input(id, 1 - i)});
+  }
+  return kNone;
+}
+
 /// 1 - erf(x); of -x it is 1 + erf(x), as Gelu is written elsewhere.
 void import_erfc(NodeImport& n, Op) {
   graph::Builder& b = n.builder();
-  const ValueId x = n.any(0);
-  const graph::NodeId producer = n.scope().graph().producer(x);
-  const ValueId one = b.number(n.dtype(0), 1);
-  ValueId result = kNone;
-  if (n.scope().graph().is(producer, Op::kNeg))
-    result = b.add(Op::kAdd, {b.add(Op::kErf, {n.scope().graph().input(producer, 0)}), one});
-  else
-    result = b.add(Op::kSub, {one, b.add(Op::kErf, {x})});
-  n.out_like(0, result);
+  const ValueId x = n.any(0), positive = without_sign(n, x), one = b.number(n.dtype(0), 1);
+  if (positive != kNone) return n.out_like(0, b.add(Op::kAdd, {b.add(Op::kErf, {positive}), one}));
+  n.out_like(0, b.add(Op::kSub, {one, b.add(Op::kErf, {x})}));
 }
 
 void import_log1p(NodeImport& n, Op) {

@@ -4,7 +4,8 @@
 //
 //   unchanged   the body returns its argument; it is read, or shared with the body if it is a constant or a weight
 //   counter     starts at 0 and grows by 1: the number of the iteration
-//   list        is reserved before, and each iteration sets the item at the counter: a result that the Loop stacks
+//   list        is reserved before, and each iteration sets the item at the counter: a result that the Loop stacks. If each iteration sets
+//               item 0 instead, only the last one counts
 //   state       all others
 //
 // If the condition only compares counters with what does not change ("time < steps and counter < most"), then the least of these bounds is
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/formats/tensorflow/import.h"
 
@@ -208,10 +210,15 @@ class While {
     for (size_t i = 0; i < results.size(); ++i) {
       if (roles_[i] != Role::kList) continue;
       const TensorList* const list = results[i]->list.get();
-      if (!list || list->written == kNone || !is_counter(list->place))
-        return fail("a list of tensors that is not filled from its begin to its end");
-      if (trip_count_ == kNone || !same_number(n_.value(i)->list->count, trip_count_))
-        return fail("a list of tensors that is longer than the loop");
+      if (!list || list->written == kNone) return fail("a list of tensors that an iteration leaves as it is");
+      if (is_counter(list->place)) {
+        if (!same_number(n_.value(i)->list->count, trip_count_)) return fail("a list of tensors that is longer than the loop");
+      } else {
+        const auto place = inner.known_integers(list->place), count = b_.known_integers(n_.value(i)->list->count);
+        if (place != std::vector<int64_t>{0} || count != std::vector<int64_t>{1})
+          return fail("a list of tensors that is not filled from its begin to its end");
+        last_only_.insert(i);
+      }
       outputs.push_back(own(list->written));
     }
     if (inner.error()) return fail_inside();
@@ -234,7 +241,7 @@ class While {
   bool same_number(ValueId a, ValueId b) const {
     const graph::Dims* const first = b_.elements(a);
     const graph::Dims* const second = b_.elements(b);
-    return a == b || (first && second && *first == *second);
+    return a != kNone && b != kNone && (a == b || (first && second && *first == *second));
   }
 
   void emit() {
@@ -263,7 +270,7 @@ class While {
           break;
         case Role::kList:
           value->list = std::make_shared<TensorList>();
-          value->list->items = results[list++];
+          value->list->items = last_only_.contains(i) ? b_.slice(results[list++], 0, -1, INT64_MAX) : results[list++];
           value->list->count = n_.value(i)->list->count;
           break;
       }
@@ -285,6 +292,7 @@ class While {
   const Body* cond_ = nullptr;
   const Body* body_ = nullptr;
   std::vector<Role> roles_;
+  std::set<size_t> last_only_;  // lists of one item
   ValueId trip_count_ = kNone;
   Scope inner_;
   std::vector<ValuePtr> counters_;       // arguments of the body

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/formats/tensorflow/einsum.h"
 #include "runtime/formats/tensorflow/operators.h"
 
 namespace serin::formats::tf {
@@ -32,6 +33,7 @@ void import_matmul(NodeImport& n, Op op) {
 void import_einsum(NodeImport& n, Op op) {
   std::vector<ValueId> operands;
   for (size_t i = 0; i < n.inputs(); ++i) operands.push_back(n.in(i));
+  if (operands.size() == 2 && einsum_as_product(n, operands[0], operands[1], n.text("equation"))) return;
   n.out(n.builder().add(op, std::move(operands), {{"equation", std::string(n.text("equation"))}}));
 }
 

@@ -51,10 +51,30 @@ bool reshape_constant(NodeImport& n, List shape) {
   return true;
 }
 
+/// A layer over the last axis is written as Reshape to a matrix, MatMul, Reshape back: that is a MatMul.
+bool is_layer(NodeImport& n) {
+  graph::Builder& b = n.builder();
+  const graph::Graph& graph = n.scope().graph();
+  if (n.prefers_first(0)) return false;
+  const graph::NodeId product = graph.producer(n.in(0));
+  if (!graph.is(product, Op::kMatMul)) return false;
+  const graph::NodeId matrix = graph.producer(graph.input(product, 0));
+  const ValueId weight = graph.input(product, 1);
+  const graph::Dims* const wanted = b.elements(n.in(1));
+  if (!graph.is(matrix, Op::kReshape) || b.rank(weight) != 2 || !wanted) return false;
+  const ValueId x = graph.input(matrix, 0);
+  const auto& dims = b.dims(x);
+  if (!dims || dims->size() < 3 || dims->size() != wanted->size() || !(dims->back() == (*b.dims(weight))[0])) return false;
+  if (!(wanted->back() == (*b.dims(weight))[1]) || !std::equal(dims->begin(), dims->end() - 1, wanted->begin())) return false;
+  n.out(b.add(Op::kMatMul, {x, weight}));
+  return true;
+}
+
 void import_reshape(NodeImport& n, Op) {
   graph::Builder& b = n.builder();
   const auto known = n.known(1);
   if (known && reshape_constant(n, *known)) return;
+  if (is_layer(n)) return;
   const ValueId x = n.in(0);
   if (known)
     return n.out(b.add(Op::kReshape, {x, b.integers(*known)}, {{"allowzero", int64_t{std::ranges::find(*known, 0) != known->end()}}}));

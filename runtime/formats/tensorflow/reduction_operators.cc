@@ -33,7 +33,8 @@ bool are_spatial(List axes, size_t rank) {
 bool reduce_image(NodeImport& n, Op op, const List& axes, size_t rank, bool keep) {
   graph::Builder& b = n.builder();
   const bool pixels = are_spatial(axes, rank);
-  if (!n.prefers_first(0) || (!keep && !pixels)) return false;
+  const bool channels = axes == List{static_cast<int64_t>(rank) - 1};  // of a LayerNormalization, which is over the last axis
+  if (!n.prefers_first(0) || channels || (!keep && !pixels)) return false;
   const ValueId x = n.first(0);
   ValueId result = kNone;
   if (pixels && op == Op::kReduceMean) {

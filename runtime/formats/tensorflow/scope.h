@@ -73,7 +73,12 @@ class Scope {
     ValueId x;
     std::vector<int64_t> pads;  ///< of the spatial axes: begins, then ends
   };
+  struct Split {
+    ValueId product;
+    std::vector<int64_t> parts;  ///< of its last axis
+  };
   std::map<ValueId, Scaled> scaled;
+  std::map<ValueId, Split> split;
   std::map<ValueId, Padded> padded;  ///< by zeros
 
  private:

@@ -24,6 +24,19 @@ void gather_in_batches(NodeImport& n, int64_t axis, size_t batch) {
   n.out(b.add(Op::kGatherND, {n.in(0), indices}, {{"batch_dims", static_cast<int64_t>(batch)}}));
 }
 
+/// Embedding layers write Where(i < 0, i + rows, i); Gather counts from the end by itself.
+ValueId without_wrapping(NodeImport& n, ValueId indices, std::optional<int64_t> rows) {
+  const graph::Graph& graph = n.scope().graph();
+  const graph::NodeId where = graph.producer(indices);
+  if (!rows || !graph.is(where, Op::kWhere)) return indices;
+  const graph::NodeId less = graph.producer(graph.input(where, 0)), sum = graph.producer(graph.input(where, 1));
+  const ValueId plain = graph.input(where, 2);
+  const auto is_number = [&](ValueId id, int64_t number) { return n.builder().known_integers(id) == List{number}; };
+  const bool wraps = graph.is(less, Op::kLess) && graph.input(less, 0) == plain && is_number(graph.input(less, 1), 0) &&
+                     graph.is(sum, Op::kAdd) && graph.input(sum, 0) == plain && is_number(graph.input(sum, 1), *rows);
+  return wraps ? plain : indices;
+}
+
 void import_gather(NodeImport& n, Op op) {
   const auto rank = n.rank(0);
   const List axis = n.inputs() > 2 ? n.needed(2, "axes") : List{0};
@@ -33,7 +46,8 @@ void import_gather(NodeImport& n, Op op) {
       n.integer("batch_dims", 0) < 0 ? n.integer("batch_dims", 0) + static_cast<int64_t>(*n.rank(1)) : n.integer("batch_dims", 0);
   if (batch < 0 || batch > static_cast<int64_t>(*rank)) return n.corrupt("batch_dims beyond the rank");
   if (batch > 0) return gather_in_batches(n, at, static_cast<size_t>(batch));
-  n.out(n.builder().add(op, {n.in(0), n.in(1)}, {{"axis", at}}));
+  const ValueId indices = without_wrapping(n, n.in(1), n.builder().size(n.in(0), static_cast<size_t>(at)));
+  n.out(n.builder().add(op, {n.in(0), indices}, {{"axis", at}}));
 }
 
 void import_gather_nd(NodeImport& n, Op op) {
