@@ -69,6 +69,7 @@ class Blocks : FormWalk {
   /// The blocked form; a step makes it where there is none.
   TensorId want_blocked(TensorId id) {
     if (const TensorId known = blocked(id); known != kNoTensor) return known;
+    want_plain(id);  // a view of what exists in blocks only: another shape of a pooled image
     Tensor form{.name = tensor(id).name + "~blocks", .dtype = tensor(id).dtype, .shape = blocks_of(shape(id))};
     form.constant = constant_in_blocks(id);
     if (!form.constant && same_bytes(id) && full(id)) form.base = id;

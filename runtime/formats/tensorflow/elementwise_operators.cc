@@ -92,11 +92,21 @@ bool add_before_split(NodeImport& n, size_t product, size_t bias) {
   return true;
 }
 
+/// x * 1: silu is written as x * sigmoid(beta * x).
+bool drop_one(NodeImport& n, size_t x, size_t factor) {
+  if (n.prefers_first(factor) || !n.value(x)->tensor() || n.rank(factor) != 0) return false;
+  const graph::ConstantPtr constant = n.scope().graph().constant(n.in(factor));
+  if (!constant || !is_float(constant->dtype) || graph::number_of(*constant) != 1.0) return false;
+  n.out_value(n.value(x));
+  return true;
+}
+
 void import_unary(NodeImport& n, Op op) { n.out_like(0, n.builder().add(op, {n.any(0)})); }
 
 void import_binary(NodeImport& n, Op op) {
   if (op == Op::kAdd && (emit_scale_and_shift(n, 0, 1) || emit_scale_and_shift(n, 1, 0))) return;
   if (op == Op::kAdd && (add_before_split(n, 0, 1) || add_before_split(n, 1, 0))) return;
+  if (op == Op::kMul && (drop_one(n, 0, 1) || drop_one(n, 1, 0))) return;
   const Operands operands = broadcast_operands(n, 0, n.inputs());
   const ValueId result = n.builder().add(op, operands.ids);
   operands.first ? n.out_first(result) : n.out(result);

@@ -70,8 +70,25 @@ bool is_layer(NodeImport& n) {
   return true;
 }
 
+/// [n, c] -> [n, 1, 1, c] gives back the image of one pixel that was flattened before.
+bool is_pixel(NodeImport& n, const graph::Dims& wanted) {
+  const graph::Graph& graph = n.scope().graph();
+  if (n.prefers_first(0) || n.rank(0) != 2 || wanted.size() < 3) return false;
+  const graph::NodeId flatten = graph.producer(n.in(0));
+  if (!graph.is(flatten, Op::kFlatten)) return false;
+  const ValueId image = graph.input(flatten, 0);
+  const ValuePtr value = std::make_shared<Value>(Value{.plain = kNone, .first = image, .resource = nullptr, .list = nullptr});
+  const auto dims = n.scope().dims(*value);
+  if (!dims || dims->size() != wanted.size()) return false;
+  for (size_t axis = 1; axis < wanted.size(); ++axis)
+    if (!((*dims)[axis] == wanted[axis]) || (axis + 1 < wanted.size() && (*dims)[axis].value() != 1)) return false;
+  n.out_value(value);
+  return true;
+}
+
 void import_reshape(NodeImport& n, Op) {
   graph::Builder& b = n.builder();
+  if (const graph::Dims* const wanted = b.elements(n.in(1)); wanted && is_pixel(n, *wanted)) return;
   const auto known = n.known(1);
   if (known && reshape_constant(n, *known)) return;
   if (is_layer(n)) return;

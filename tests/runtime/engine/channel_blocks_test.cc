@@ -98,6 +98,20 @@ TEST(ChannelBlocks, OnePixelIsTheSameInBothLayouts) {
                 {{2, 3, 8, 8}}, {0, 1});
 }
 
+TEST(ChannelBlocks, AFlattenedPixelBecomesAnImageAgain) {
+  expect_blocks(R"(
+    x: f32[2,3,8,8]
+    a = Conv(x, w[64,3,3,3], strides=[2,2])
+    p = GlobalAveragePool(a)
+    f = Flatten(p)
+    r = Reshape(f, k:i64[4]{-1,64,1,1})
+    s = Conv(r, v[64,64,1,1])
+    y = Mul(a, s)
+    return y
+  )",
+                {{2, 3, 8, 8}}, {1, 2});
+}
+
 TEST(ChannelBlocks, WholeBlocksAreConcatenatedAndSplit) {
   expect_blocks(R"(
     x: f32[1,3,8,8]
