@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/formats/tensorflow/elementwise.h"
 #include "runtime/formats/tensorflow/operators.h"
@@ -101,11 +102,41 @@ bool drop_one(NodeImport& n, size_t x, size_t factor) {
   return true;
 }
 
+/// x, where the operand is relu6(x + 3): a sixth of it is HardSigmoid.
+ValueId shifted_operand(NodeImport& n, size_t i) {
+  const graph::Graph& graph = n.scope().graph();
+  const ValueId id = n.prefers_first(i) ? n.first(i) : n.in(i);
+  const graph::NodeId clip = graph.producer(id);
+  if (!graph.is(clip, Op::kClip) || graph.node(clip).number("min", -1) != 0 || graph.node(clip).number("max", -1) != 6) return kNone;
+  const graph::NodeId sum = graph.producer(graph.input(clip, 0));
+  if (!graph.is(sum, Op::kAdd)) return kNone;
+  for (const size_t at : {0, 1}) {
+    const graph::ConstantPtr three = graph.constant(graph.input(sum, at));
+    if (three && three->elements() == 1 && graph::number_of(*three) == 3.0) return graph.input(sum, 1 - at);
+  }
+  return kNone;
+}
+
+bool emit_hard_sigmoid(NodeImport& n, Op op, size_t clipped, size_t factor) {
+  if (n.prefers_first(factor) || n.rank(factor) != 0) return false;
+  const graph::ConstantPtr constant = n.scope().graph().constant(n.in(factor));
+  const auto number = constant ? graph::number_of(*constant) : std::nullopt;
+  if (!number || std::abs((op == Op::kDiv ? 1 / *number : *number) - 1.0 / 6) > 1e-7) return false;
+  const ValueId x = shifted_operand(n, clipped);
+  if (x == kNone) return false;
+  const bool first = n.prefers_first(clipped);
+  const ValueId result = n.builder().add(Op::kHardSigmoid, {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}});
+  first ? n.out_first(result) : n.out(result);
+  return true;
+}
+
 void import_unary(NodeImport& n, Op op) { n.out_like(0, n.builder().add(op, {n.any(0)})); }
 
 void import_binary(NodeImport& n, Op op) {
   if (op == Op::kAdd && (emit_scale_and_shift(n, 0, 1) || emit_scale_and_shift(n, 1, 0))) return;
   if (op == Op::kAdd && (add_before_split(n, 0, 1) || add_before_split(n, 1, 0))) return;
+  if (op == Op::kDiv && emit_hard_sigmoid(n, op, 0, 1)) return;
+  if (op == Op::kMul && (emit_hard_sigmoid(n, op, 0, 1) || emit_hard_sigmoid(n, op, 1, 0))) return;
   if (op == Op::kMul && (drop_one(n, 0, 1) || drop_one(n, 1, 0))) return;
   const Operands operands = broadcast_operands(n, 0, n.inputs());
   const ValueId result = n.builder().add(op, operands.ids);

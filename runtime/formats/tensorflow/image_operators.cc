@@ -107,6 +107,19 @@ Image image_operand(NodeImport& n, size_t i, std::optional<size_t> spatial = std
   return image;
 }
 
+/// A convolution whose image was taken apart may become a dilated one (space_operators.cc).
+void note_taken_apart(NodeImport& n, const WindowAttrs& window, ValueId weight, int64_t group) {
+  const auto apart = n.value(0)->apart;
+  const bool plain = std::ranges::all_of(window.strides, [](int64_t v) { return v == 1; }) &&
+                     std::ranges::all_of(window.pads, [](int64_t v) { return v == 0; });
+  if (!apart || !plain || apart->block.size() != window.kernel.size() || n.channels_first()) return;
+  TakenApart noted = *apart;
+  noted.weight = weight;
+  noted.kernel = window.kernel;
+  noted.group = group;
+  n.note_taken_apart(std::make_shared<const TakenApart>(std::move(noted)));
+}
+
 void image_out(NodeImport& n, ValueId id) { n.channels_first() ? n.out(id) : n.out_first(id); }
 
 /// Spatial sizes of a filter [h, w, in, out].
@@ -141,7 +154,9 @@ void import_conv(NodeImport& n, Op op) {
   for (size_t axis = 0; axis < spatial; ++axis) order.push_back(static_cast<int64_t>(axis));
   graph::Attributes attributes = window_attributes_of(window);
   attributes.emplace("group", *image.channels / *taken);
-  image_out(n, n.builder().add(op, {image.id, n.scope().permuted(n.in(1), order)}, std::move(attributes)));
+  const ValueId weight = n.scope().permuted(n.in(1), order);
+  image_out(n, n.builder().add(op, {image.id, weight}, std::move(attributes)));
+  note_taken_apart(n, window, weight, *image.channels / *taken);
 }
 
 /// The filter is [h, w, channels, multiplier]; output channel c * multiplier + m is of input channel c.
@@ -161,6 +176,7 @@ void import_depthwise(NodeImport& n, Op) {
   graph::Attributes attributes = window_attributes_of(window);
   attributes.emplace("group", *channels);
   image_out(n, b.add(Op::kConv, {image.id, weight}, std::move(attributes)));
+  note_taken_apart(n, window, weight, *channels);
 }
 
 /// Operands: the size of the result, the filter [h, w, out, in], the image.

@@ -10,6 +10,7 @@
 #include "runtime/formats/tensorflow/elementwise.h"
 #include "runtime/formats/tensorflow/operators.h"
 #include "runtime/formats/tensorflow/slice.h"
+#include "runtime/formats/tensorflow/space.h"
 
 namespace serin::formats::tf {
 
@@ -111,6 +112,7 @@ void import_expand_dims(NodeImport& n, Op) {
   const List axis = n.needed(1, "axes");
   if (!rank || axis.size() != 1) return n.unsupported("an unknown axis");
   const int64_t at = n.axis(axis[0], *rank + 1);
+  if (n.value(0)->apart && at == 1) return expand_line(n);
   if (n.prefers_first(0) && at > 0 && at < static_cast<int64_t>(*rank))
     return n.out_first(n.builder().unsqueeze(n.first(0), {place_in_first(at, *rank + 1)}));
   const auto dims = n.dims(0);
@@ -132,6 +134,7 @@ void import_squeeze(NodeImport& n, Op) {
       if ((*dims)[axis].value() == 1) axes.push_back(static_cast<int64_t>(axis));
   std::ranges::sort(axes);
   if (axes.empty()) return n.out_value(n.value(0));
+  if (n.value(0)->apart && axes == List{1}) return squeeze_line(n);
   const auto last = static_cast<int64_t>(dims->size()) - 1;
   if (n.prefers_first(0) && axes.front() > 0 && axes.back() < last && dims->size() - axes.size() >= 3) {
     for (int64_t& axis : axes) axis = place_in_first(axis, dims->size());
@@ -324,66 +327,6 @@ void import_reverse(NodeImport& n, Op) {
   if (axes.empty()) return n.out_value(n.value(0));
   const List starts(axes.size(), -1), ends(axes.size(), INT64_MIN), steps(axes.size(), -1);
   n.out(n.builder().add(Op::kSlice, {n.in(0)}, {{"axes", axes}, {"starts", starts}, {"ends", ends}, {"steps", steps}}));
-}
-
-/// The diagonal blocks of a batch: axis 0 takes up, or gives back, parts of the spatial axes.
-void import_space_to_batch(NodeImport& n, Op) {
-  graph::Builder& b = n.builder();
-  const List block = n.needed(1, "blocks"), pads = n.needed(2, "pads");
-  const auto rank = n.rank(0);
-  const size_t m = block.size();
-  if (!rank || m == 0 || m + 1 > *rank || pads.size() != 2 * m || std::ranges::any_of(block, [](int64_t v) { return v < 1; }))
-    return n.unsupported("unknown blocks");
-  List all(2 * *rank, 0);
-  for (size_t i = 0; i < m; ++i) {
-    all[i + 1] = pads[2 * i];
-    all[*rank + i + 1] = pads[2 * i + 1];
-  }
-  const ValueId padded = b.add(Op::kPad, {n.in(0)}, {{"pads", all}, {"mode", std::string("constant")}});
-  List shape, order, result = {-1};
-  const auto sizes = b.dims(padded);
-  if (!sizes) return;
-  shape.push_back((*sizes)[0].value().value_or(-1));
-  for (size_t i = 0; i < m; ++i) {
-    const auto size = (*sizes)[i + 1].value();
-    if (!size || *size % block[i] != 0) return n.unsupported("an image of unknown size");
-    shape.insert(shape.end(), {*size / block[i], block[i]});
-    result.push_back(*size / block[i]);
-    order.push_back(static_cast<int64_t>(2 * i + 2));
-  }
-  order.push_back(0);
-  for (size_t i = 0; i < m; ++i) order.push_back(static_cast<int64_t>(2 * i + 1));
-  for (size_t axis = m + 1; axis < *rank; ++axis) {
-    const auto size = (*sizes)[axis].value();
-    if (!size) return n.unsupported("an image of unknown size");
-    order.push_back(static_cast<int64_t>(shape.size()));
-    shape.push_back(*size);
-    result.push_back(*size);
-  }
-  n.out(b.reshape(b.transpose(b.reshape(padded, shape), order), result));
-}
-
-void import_batch_to_space(NodeImport& n, Op) {
-  graph::Builder& b = n.builder();
-  const List block = n.needed(1, "blocks"), crops = n.needed(2, "crops");
-  const auto dims = n.dims(0);
-  const size_t m = block.size();
-  if (!dims || m == 0 || m + 1 > dims->size() || crops.size() != 2 * m) return n.unsupported("unknown blocks");
-  List shape = block, order = {static_cast<int64_t>(m)}, result = {-1};
-  shape.push_back(-1);
-  for (size_t axis = 1; axis < dims->size(); ++axis) {
-    const auto size = (*dims)[axis].value();
-    if (!size) return n.unsupported("an image of unknown size");
-    shape.push_back(*size);
-    order.push_back(static_cast<int64_t>(m + axis));
-    if (axis <= m) order.push_back(static_cast<int64_t>(axis - 1));
-    result.push_back(axis <= m ? *size * block[axis - 1] : *size);
-  }
-  ValueId x = b.reshape(b.transpose(b.reshape(n.in(0), shape), order), result);
-  for (size_t i = 0; i < m; ++i)
-    if (crops[2 * i] != 0 || crops[2 * i + 1] != 0)
-      x = b.slice(x, static_cast<int64_t>(i) + 1, crops[2 * i], result[i + 1] - crops[2 * i + 1]);
-  n.out(x);
 }
 
 constexpr OperatorRow kMovement[] = {

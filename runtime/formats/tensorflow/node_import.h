@@ -58,6 +58,7 @@ class NodeImport {
   void out_first(ValueId id);
   /// In the order of axes that any(i) gave.
   void out_like(size_t i, ValueId id) { was_first_[i] ? out_first(id) : out(id); }
+  void note_taken_apart(std::shared_ptr<const TakenApart> apart) { outputs_.back()->apart = std::move(apart); }
   void out_value(ValuePtr value) { outputs_.push_back(std::move(value)); }
   std::vector<ValuePtr> take_outputs() { return std::move(outputs_); }
 

@@ -26,11 +26,24 @@ struct TensorList {
   ValueId written = kNone, place = kNone;
 };
 
+struct Value;
+
+/// An image that SpaceToBatchND took apart for a dilated convolution, and the convolution once it is known.
+struct TakenApart {
+  std::shared_ptr<Value> image;
+  std::vector<int64_t> block, pads;  ///< of the spatial axes; pads: begins, then ends
+  ValueId weight = kNone;            ///< set: this value is the convolution's result
+  std::vector<int64_t> kernel;
+  int64_t group = 1;
+  bool line = false;  ///< of one spatial axis, to which another of size 1 was added in front
+};
+
 struct Value {
   ValueId plain = kNone;              ///< with the axes of the file
   ValueId first = kNone;              ///< the same with its last axis moved to place 1
   const NodeDef* resource = nullptr;  ///< a variable or a table: the node that makes its handle
   std::shared_ptr<TensorList> list;   ///< a list of tensors
+  std::shared_ptr<const TakenApart> apart = nullptr;
   bool tensor() const { return plain != kNone || first != kNone; }
 };
 using ValuePtr = std::shared_ptr<Value>;
@@ -65,7 +78,7 @@ class Scope {
   /// A weight of the file: one value for each handle.
   std::map<const NodeDef*, ValuePtr> variables;
 
-  // What later nodes want to know of results.
+  // Facts about results that later nodes ask for.
   struct Scaled {
     ValueId x, scale;  ///< of [channels]
   };

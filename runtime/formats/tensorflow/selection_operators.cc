@@ -149,7 +149,42 @@ void import_suppression(NodeImport& n, Op) {
   n.out(b.cast(b.squeeze(count, {0}), DType::kInt32));
 }
 
+/// The number of boundaries that are not above x.
+void import_bucketize(NodeImport& n, Op) {
+  graph::Builder& b = n.builder();
+  const Attr* const attr = n.attr("boundaries");
+  const auto rank = n.rank(0);
+  if (!attr || !rank) return n.unsupported("a tensor of unknown rank, or no boundaries");
+  std::vector<float> boundaries;
+  for (const Attr& each : attr->list) boundaries.push_back(each.number.value_or(0));
+  const ValueId limits =
+      b.constant(graph::make_constant(DType::kFloat32, Shape{static_cast<int64_t>(boundaries.size())}, boundaries.data()));
+  const ValueId x = b.unsqueeze(b.cast(n.in(0), DType::kFloat32), {static_cast<int64_t>(*rank)});
+  const ValueId above = b.cast(b.add(Op::kGreaterOrEqual, {x, limits}), DType::kInt32);
+  n.out(b.add(Op::kReduceSum, {above}, {{"axes", List{static_cast<int64_t>(*rank)}}, {"keepdims", int64_t{0}}}));
+}
+
+/// How often each number below `size` occurs, in all or in each row; the occurrences may have weights.
+void import_bincount(NodeImport& n, Op) {
+  graph::Builder& b = n.builder();
+  const auto rank = n.rank(0);
+  if (!rank || *rank < 1 || *rank > 2) return n.unsupported("a tensor that is neither a row nor rows");
+  const DType to = n.dtype(2);
+  const ValueId numbers = b.unsqueeze(b.cast(n.in(0), DType::kInt64), {static_cast<int64_t>(*rank)});
+  const ValueId size = b.reshape(b.cast(n.in(1), DType::kInt64), {});
+  const ValueId range = b.add(Op::kRange, {b.number(DType::kInt64, 0), size, b.number(DType::kInt64, 1)});
+  ValueId hits = b.cast(b.add(Op::kEqual, {numbers, range}), to);
+  const auto weights = n.dims(2);
+  if (!weights || (weights->size() != 0 && !weights->front().known())) return n.unsupported("weights of unknown size");
+  const bool weighted = weights->empty() || weights->front().value() != 0;
+  if (weighted && !n.flag("binary_output")) hits = b.add(Op::kMul, {hits, b.unsqueeze(n.in(2), {static_cast<int64_t>(*rank)})});
+  const Op op = n.flag("binary_output") ? Op::kReduceMax : Op::kReduceSum;
+  n.out(b.add(op, {hits}, {{"axes", List{static_cast<int64_t>(*rank) - 1}}, {"keepdims", int64_t{0}}}));
+}
+
 constexpr OperatorRow kSelection[] = {
+    {"Bucketize", 1, 1, import_bucketize},
+    {"DenseBincount", 3, 3, import_bincount},
     {"Gather", 2, 2, import_gather, Op::kGather},
     {"GatherNd", 2, 2, import_gather_nd, Op::kGatherND},
     {"GatherV2", 3, 3, import_gather, Op::kGather},

@@ -53,6 +53,45 @@ Type without_axis(Context& c, const Type& type) {
 
 const Type& result_of(const Graph& body, size_t i) { return body.value(body.outputs()[i]).type; }
 
+/// Whether a dimension of the body means the same outside of it: its symbols are not sizes that only this turn has.
+bool outlives_a_turn(const Dim& dim) {
+  return std::ranges::none_of(dim.symbols(), [](const std::string& symbol) { return symbol.starts_with('?'); });
+}
+
+bool same_shape(const Type& a, const Type& b) {
+  return a.kind == b.kind && a.dtype == b.dtype && a.shape && b.shape && *a.shape == *b.shape;
+}
+
+/// The body of a loop, if each turn leaves every carried value in the shape that it had before: then they have it always. Null otherwise,
+/// and for bodies with bodies, where one more try would double the work at each level.
+std::shared_ptr<const Graph> body_that_keeps_types(Context& c, const std::vector<Type>& types, size_t carried) {
+  const Graph& body = *c.node().bodies[0];
+  if (body.outputs().size() != c.results() + 1 || types.size() != body.inputs().size()) return nullptr;
+  for (const NodeId id : body.nodes())
+    if (!body.node(id).bodies.empty()) return nullptr;
+  auto inferred = infer_body(c, body, types);
+  if (!inferred) return nullptr;
+  for (size_t i = 0; i < carried; ++i)
+    if (!same_shape(result_of(**inferred, i + 1), types[i + 2])) return nullptr;
+  for (size_t i = carried; i < c.results(); ++i) {
+    const Type& turn = result_of(**inferred, i + 1);
+    if (!turn.shape || !std::ranges::all_of(*turn.shape, [](const Dim& dim) { return outlives_a_turn(dim); })) return nullptr;
+  }
+  return *inferred;
+}
+
+/// How many turns a loop takes, if its body never ends it.
+std::optional<Dim> turns_of(const Context& c, const Graph& body) {
+  const Dims* const count = c.elements(0);
+  ValueId go_on = body.outputs()[0];
+  for (NodeId id = body.producer(go_on); body.is(id, Op::kIdentity); id = body.producer(go_on)) go_on = body.input(id, 0);
+  const ConstantPtr constant = body.constant(go_on);
+  const bool always =
+      go_on == body.inputs()[1] || (constant && constant->dtype == DType::kBool && integers_of(*constant) == std::vector<int64_t>{1});
+  if (c.has(1) || !always || !count || count->size() != 1 || !count->front().nonnegative()) return std::nullopt;
+  return count->front();
+}
+
 Status one_body(const Context& c) {
   if (c.node().bodies.size() != 1) return c.fail("has {} bodies, needs 1", c.node().bodies.size());
   return {};
@@ -98,7 +137,20 @@ Status infer_loop(Context& c) {
   if (c.operands() < 2) return c.fail("has {} operands, needs 2", c.operands());
   SERIN_TRY(const size_t carried, count(c, "carried", std::min(c.operands() - 2, c.results())));
   std::vector<Type> types{Type::tensor(DType::kInt64, {}), Type::tensor(DType::kBool, {})};
-  for (size_t i = 2; i < c.operands(); ++i) types.push_back(i < 2 + carried ? loosened(c, c.type(i)) : c.type(i));
+  for (size_t i = 2; i < c.operands(); ++i) types.push_back(c.type(i));
+  if (auto body = body_that_keeps_types(c, types, carried)) {
+    c.graph().node(c.id()).bodies[0] = std::move(body);
+    const std::optional<Dim> turns = turns_of(c, *c.node().bodies[0]);
+    for (size_t i = 0; i < c.results(); ++i) {
+      const Type& turn = result_of(*c.node().bodies[0], i + 1);
+      Type type = i < carried ? turn : stacked(c, turn);
+      if (i >= carried && type.shape) std::copy(turn.shape->begin(), turn.shape->end(), type.shape->begin() + 1);
+      if (i >= carried && type.shape && turns) type.shape->front() = *turns;
+      SERIN_CHECK(c.set(i, std::move(type)));
+    }
+    return {};
+  }
+  for (size_t i = 2; i < 2 + carried; ++i) types[i] = loosened(c, types[i]);
   SERIN_TRY(c.graph().node(c.id()).bodies[0], infer_body(c, *c.node().bodies[0], types));
   const Graph& body = *c.node().bodies[0];
   for (size_t i = 0; i < c.results(); ++i) {

@@ -28,7 +28,7 @@ std::string with_entry(const std::string& entry) {
 TEST(Bundle, RestoresAVariable) {
   const auto graph = read(model_with_variable());
   ASSERT_TRUE(graph) << graph.error().message;
-  EXPECT_EQ(graph::print(*graph), "x: f32[batch,4]\ny = Mul(x, w[4])\nreturn y as y\n");
+  EXPECT_EQ(graph::print(*graph), "x: f32[batch,4]\ny = Mul(x, w[4])\nreturn y\n");
 }
 
 TEST(Bundle, Crc32cIsTheStandardOne) {
@@ -65,7 +65,7 @@ TEST(Bundle, VariablesWithoutWeights) {
   EXPECT_THAT(error_of(model), HasSubstr("has no tensor 'w'"));
   model = model_with_variable();
   model.restore_op = "y";
-  EXPECT_THAT(error_of(model), HasSubstr("nothing")) << "not restored, but of that name in the bundle";
+  EXPECT_TRUE(read(model)) << "not restored, but of that name in the bundle";
 }
 
 TEST(Bundle, EachBitOfTheIndexCounts) {
@@ -75,7 +75,7 @@ TEST(Bundle, EachBitOfTheIndexCounts) {
     Model bad = model;
     bad.files[kIndex][byte] ^= static_cast<char>(1 << (byte % 8));
     const auto graph = read(bad);
-    if (!graph) EXPECT_NE(graph.error().code, Code::kInternal) << graph.error().message;
+    EXPECT_TRUE(graph || graph.error().code != Code::kInternal);
   }
   for (size_t size = 0; size < index.size(); ++size) {
     Model bad = model;
@@ -95,11 +95,9 @@ TEST(Bundle, TablesOutOfOrder) {
   EXPECT_THAT(read_entries({{"a", "1"}, {"a", "2"}}).error().message, HasSubstr("out of order"));
   std::string compressed = table_of({});
   compressed[8] = 1;  // behind the first block
-  EXPECT_EQ(read_table({reinterpret_cast<const std::byte*>(compressed.data()), compressed.size()},
-                       [](std::string_view, wire::Bytes) { return Status(); })
-                .error()
-                .code,
-            Code::kCorrupt);
+  const wire::Bytes bytes{reinterpret_cast<const std::byte*>(compressed.data()), compressed.size()};
+  const auto ignore = [](std::string_view, wire::Bytes) { return Status(); };
+  EXPECT_THAT(read_table(bytes, ignore).error().message, HasSubstr("compressed"));
 }
 
 TEST(Bundle, M8LinksAreNotFollowed) {
