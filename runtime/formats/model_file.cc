@@ -140,8 +140,9 @@ Result<std::string> find_model_file(const std::string& folder, const std::string
   const fs::path path = fs::path(folder) / name;
   std::error_code error;
   if (fs::is_directory(path, error)) {  // Triton's way to have weights beside a graph
-    if (fs::is_regular_file(path / "model.onnx", error)) return (path / "model.onnx").string();
-    return Error{Code::kNotFound, fmt::format("'{}' is a directory, without a 'model.onnx' in it", name)};
+    for (const char* const inside : {"model.onnx", "saved_model.pb"})
+      if (fs::is_regular_file(path / inside, error)) return (path / inside).string();
+    return Error{Code::kNotFound, fmt::format("'{}' is a directory, without a 'model.onnx' or 'saved_model.pb' in it", name)};
   }
   if (fs::exists(path, error)) return path.string();
   if (error) return Error{Code::kPermissionDenied, fmt::format("'{}' cannot be examined: {}", name, error.message())};

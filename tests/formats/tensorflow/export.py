@@ -30,15 +30,15 @@ import stored
 INLINE = 64  # elements; larger tensors are drawn
 
 
-def bounds(variable):
-    """Where the values of a weight lie, so that signals neither vanish nor grow."""
+def bounds(name, variable):
+    """Where the values of a weight lie, so that signals neither vanish nor grow, and rounding does not either."""
     shape, path = variable.shape, variable.path.split("/")[-1]
     if "kernel" in path and len(shape) > 1:
         fan = np.prod(shape[:-1]) if "depthwise" not in variable.path else np.prod(shape[:-2])
         spread = (3 * 1.6 / fan) ** 0.5
         return -spread, spread
     if path == "gamma" or "scale" in path:
-        return 0.7, 1.3
+        return (0.3, 0.9) if name.startswith("efficientnet") else (0.7, 1.3)
     if "embeddings" in path:
         return -1.0, 1.0
     return -0.2, 0.2
@@ -62,7 +62,7 @@ def fill(name, model, inputs):
     statistics = [variable for variable in floats if is_statistic(variable)]
     for variable in floats:
         if not is_statistic(variable):
-            drawn[variable.path] = draw(name, variable, *bounds(variable))
+            drawn[variable.path] = draw(name, variable, *bounds(name, variable))
     if statistics:
         for layer in layers_of(model):
             if isinstance(layer, keras.layers.BatchNormalization):
