@@ -11,10 +11,12 @@ namespace serin::kernels::ref {
 inline std::span<const std::string> strings_of(const TensorView& x) { return x.span<const std::string>(); }
 
 // text_strings.cc
+Prepared change_case(const GenericDesc& desc, std::string& why);
 Prepared string_concat(const GenericDesc& desc, std::string& why);
 Prepared string_split(const GenericDesc& desc, std::string& why);
 // text_regex.cc
 Prepared regex_full_match(const GenericDesc& desc, std::string& why);
+Prepared regex_replace(const GenericDesc& desc, std::string& why);
 // text_normalizer.cc
 Prepared string_normalizer(const GenericDesc& desc, std::string& why);
 // text_tfidf.cc

@@ -55,6 +55,23 @@ std::vector<std::string_view> split_at(std::string_view text, std::string_view d
 
 }  // namespace
 
+/// Letters of ASCII; the bytes of others stay.
+Prepared change_case(const GenericDesc& desc, std::string& why) {
+  if (desc.inputs[0].dtype != DType::kString || desc.outputs[0].dtype != DType::kString) return refuse(why, "strings go in and out");
+  const std::string to = desc.attributes.text("to", "LOWER");
+  if (to != "LOWER" && to != "UPPER") return refuse(why, "to is '" + to + "', it must be LOWER or UPPER");
+  return make_kernel([first = to == "LOWER" ? 'A' : 'a'](Stream&, Inputs in, Outputs out) -> Fault {
+    auto* y = out[0].as<std::string>();
+    for (const std::string& text : strings_of(in[0])) {
+      *y = text;
+      for (char& c : *y)
+        if (c >= first && c < first + 26) c = static_cast<char>(c ^ 0x20);
+      ++y;
+    }
+    return kOk;
+  });
+}
+
 Prepared string_concat(const GenericDesc& desc, std::string& why) {
   for (const TensorDesc& each : desc.inputs) {
     if (each.dtype != DType::kString) return refuse(why, "operands must be strings");

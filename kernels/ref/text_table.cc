@@ -7,8 +7,14 @@ namespace serin::kernels::ref {
 namespace {
 
 constexpr GenericRow kRows[] = {
-    {"RegexFullMatch", regex_full_match}, {"StringConcat", string_concat},        {"StringNormalizer", string_normalizer},
-    {"StringSplit", string_split},        {"TfIdfVectorizer", tf_idf_vectorizer}, {"Tokenizer", tokenizer},
+    {"ChangeCase", change_case},
+    {"RegexReplace", regex_replace},
+    {"RegexFullMatch", regex_full_match},
+    {"StringConcat", string_concat},
+    {"StringNormalizer", string_normalizer},
+    {"StringSplit", string_split},
+    {"TfIdfVectorizer", tf_idf_vectorizer},
+    {"Tokenizer", tokenizer},
 };
 
 }  // namespace

@@ -15,6 +15,8 @@
 //   ConstantOfShape      value: a constant of one element (absent: f32 zero)
 //   Conv, *Pool          strides, dilations, pads, group, kernel_shape, auto_pad, ceil_mode, count_include_pad: as in ONNX;
 //                        ops/window.h resolves them into one explicit form
+//   ChangeCase           to = "LOWER" | "UPPER": of the letters of ASCII; others stay
+//   RegexReplace         pattern, rewrite, all = 1: each match, or the first; RE2, with \0 .. \9 in the rewrite
 //   Tokenizer            as in ONNX Runtime: separators or tokenexp, mark = 0, mincharnum = 1, pad_value
 //   Swish                alpha = 1: x * sigmoid(alpha x).   Gelu   approximate = "none" | "tanh"
 //   Attention            as in ONNX, and masked_to_zero = 1: a query that may attend to nothing gives zeros, not NaN; heads_inside = 1:

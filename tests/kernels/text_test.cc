@@ -147,5 +147,30 @@ TEST(RegexFullMatch, RefusesAPatternThatIsNone) {
   EXPECT_THAT(why, HasSubstr("'(a' is not a regular expression"));
 }
 
+TEST(ChangeCase, ChangesLettersOfAsciiOnly) {
+  const Attributes upper{{"to", std::string("UPPER")}};
+  EXPECT_THAT(TextOp("ChangeCase", {})
+                  .run({"Az09 @[`{",
+                        "\xc3\x84"
+                        "B"},
+                       Shape{2}, 2),
+              ElementsAre("az09 @[`{",
+                          "\xc3\x84"
+                          "b"));
+  EXPECT_THAT(TextOp("ChangeCase", upper).run({"Az@[`{"}, Shape{1}, 1), ElementsAre("AZ@[`{"));
+  EXPECT_THAT(TextOp("ChangeCase", {{"to", std::string("TITLE")}}).run({"a"}, Shape{1}, 1), ElementsAre(HasSubstr("TITLE")));
+}
+
+TEST(RegexReplace, ReplacesEachMatchOrTheFirst) {
+  const Attributes marks{{"pattern", std::string("[!.]")}, {"rewrite", std::string("")}};
+  EXPECT_THAT(TextOp("RegexReplace", marks).run({"a.b!c", "", "..."}, Shape{3}, 3), ElementsAre("abc", "", ""));
+  const Attributes first{{"pattern", std::string("(.)-(.)")}, {"rewrite", std::string("\\2\\1")}, {"all", int64_t{0}}};
+  EXPECT_THAT(TextOp("RegexReplace", first).run({"a-b c-d"}, Shape{1}, 1), ElementsAre("ba c-d"));
+  EXPECT_THAT(TextOp("RegexReplace", {{"pattern", std::string("(")}}).run({"a"}, Shape{1}, 1),
+              ElementsAre(HasSubstr("not a regular expression")));
+  EXPECT_THAT(TextOp("RegexReplace", {{"pattern", std::string("a")}, {"rewrite", std::string("\\3")}}).run({"a"}, Shape{1}, 1),
+              ElementsAre(HasSubstr("rewrite")));
+}
+
 }  // namespace
 }  // namespace serin::kernels::ref

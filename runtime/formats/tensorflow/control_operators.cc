@@ -26,12 +26,7 @@ void import_handle(NodeImport& n, Op) {
   n.out_value(std::make_shared<Value>(Value{.plain = kNone, .first = kNone, .resource = &n.def(), .list = nullptr}));
 }
 
-ValuePtr read_variable(NodeImport& n, size_t i) {
-  const NodeDef* const handle = n.value(i)->resource;
-  if (!handle) {
-    n.corrupt(fmt::format("operand {} is no variable", i));
-    return plain_value(kNone);
-  }
+ValuePtr value_of_variable(NodeImport& n, const NodeDef* handle) {
   ValuePtr& value = n.scope().variables[handle];
   if (value) return value;
   value = plain_value(kNone);
@@ -42,6 +37,16 @@ ValuePtr read_variable(NodeImport& n, size_t i) {
     value->plain = n.builder().constant(std::string(handle->name), *constant);
   return value;
 }
+
+ValuePtr read_variable(NodeImport& n, size_t i) {
+  const NodeDef* const handle = n.value(i)->resource;
+  if (handle) return value_of_variable(n, handle);
+  n.corrupt(fmt::format("operand {} is no variable", i));
+  return plain_value(kNone);
+}
+
+/// A variable of TensorFlow 1 is read by its name.
+void import_old_variable(NodeImport& n, Op) { n.out_value(value_of_variable(n, &n.def())); }
 
 void import_read_variable(NodeImport& n, Op) { n.out_value(read_variable(n, 0)); }
 
@@ -183,6 +188,8 @@ constexpr OperatorRow kControl[] = {
     {"TensorListSetItem", 3, 3, import_list_set},
     {"TensorListStack", 2, 2, import_list_stack},
     {"VarHandleOp", 0, 0, import_handle},
+    {"Variable", 0, 0, import_old_variable},
+    {"VariableV2", 0, 0, import_old_variable},
     {"While", 1, -1, import_while},
 };
 

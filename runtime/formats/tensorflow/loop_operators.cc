@@ -8,6 +8,8 @@
 //               item 0 instead, only the last one counts
 //   state       all others
 //
+// A body that is a cell of LSTM or GRU makes the canonical operator instead, of which more is known than of a Loop.
+//
 // If the condition only compares counters with what does not change ("time < steps and counter < most"), then the least of these bounds is
 // the number of iterations. Otherwise the condition is computed in each iteration.
 
@@ -19,6 +21,7 @@
 #include <set>
 
 #include "runtime/formats/tensorflow/import.h"
+#include "runtime/formats/tensorflow/recurrent_cell.h"
 
 namespace serin::formats::tf {
 
@@ -62,7 +65,7 @@ class While {
     for (size_t i = 0; i < n_.inputs(); ++i) roles_.push_back(role_of(i));
     trip_count_ = read_trip_count();
     if (trip_count_ == kNone) std::ranges::replace(roles_, Role::kCounter, Role::kState);
-    if (b_.error() || !build_body()) return;
+    if (b_.error() || !build_body() || emit_layer()) return;
     emit();
   }
 
@@ -183,9 +186,10 @@ class While {
         arguments[i]->list = std::make_shared<TensorList>();
       }
     }
-    counters_ = arguments;
+    arguments_ = arguments;
     const std::vector<ValuePtr> results = n_.importer().call(inner_, body_->function->name, arguments);
     if (inner_.builder().error()) return fail_inside();
+    results_ = results;
     return finish_body(results);
   }
 
@@ -226,6 +230,49 @@ class While {
     return true;
   }
 
+  /// The operand outside behind an input of the body that is read.
+  ValueId outside_of(ValueId inside) {
+    const auto inputs = inner_.graph().inputs();
+    const auto place = static_cast<size_t>(std::ranges::find(inputs, inside) - inputs.begin());
+    const size_t own = 2 + carried_.size();
+    return place >= own && place - own < read_.size() ? read_[place - own] : kNone;
+  }
+
+  /// LSTM or GRU over a list of which each turn takes the item at the counter.
+  bool emit_layer() {
+    const graph::Graph& body = inner_.graph();
+    if (trip_count_ == kNone) return false;
+    std::vector<ValueId> states, next;
+    for (size_t i = 0; i < roles_.size(); ++i)
+      if (roles_[i] == Role::kState) {
+        states.push_back(arguments_[i]->plain);
+        next.push_back(results_[i]->plain);
+      }
+    const auto cell = find_cell(body, states, next);
+    const graph::NodeId item = cell ? body.producer(cell->step) : kNone;
+    if (!cell || !body.is(item, Op::kGather) || body.node(item).integer("axis", -1) != 0 || !is_counter(body.input(item, 1))) return false;
+    const ValueId steps = outside_of(body.input(item, 0));
+    for (size_t i = 0; i < roles_.size(); ++i)
+      if (roles_[i] == Role::kList && results_[i]->list->written != next[0]) return false;
+    if (steps == kNone || b_.rank(steps) != 3 || b_.dtype(steps) != DType::kFloat32 || !has_length(steps)) return false;
+    std::vector<ValueId> operands = {steps, b_.constant(cell->weight), b_.constant(cell->recurrence), b_.constant(cell->bias), kNone};
+    for (const ValueId state : carried_) operands.push_back(b_.unsqueeze(state, {0}));
+    graph::Attributes attributes{{"hidden_size", cell->units}, {"direction", std::string("forward")}};
+    if (cell->op == Op::kGRU) attributes.emplace("linear_before_reset", int64_t{1});
+    const auto made = b_.add_with_results(cell->op, cell->op == Op::kGRU ? 2 : 3, operands, std::move(attributes));
+    std::vector<ValueId> results;
+    for (size_t i = 0; i < carried_.size(); ++i) results.push_back(b_.squeeze(made[i + 1], {0}));
+    for (size_t i = 0; i < roles_.size(); ++i)
+      if (roles_[i] == Role::kList) results.push_back(last_only_.contains(i) ? made[1] : b_.squeeze(made[0], {1}));
+    put_out(results, false);
+    return true;
+  }
+
+  bool has_length(ValueId steps) const {
+    const graph::Dims* const count = b_.elements(trip_count_);
+    return count && count->size() == 1 && count->front() == (*b_.dims(steps))[0];
+  }
+
   /// A value that this graph computes: an output is no input and no constant.
   ValueId own(ValueId id) {
     const graph::Graph& graph = inner_.graph();
@@ -234,7 +281,7 @@ class While {
 
   bool is_counter(ValueId place) const {
     for (size_t i = 0; i < roles_.size(); ++i)
-      if (roles_[i] == Role::kCounter && counters_[i]->plain == place) return true;
+      if (roles_[i] == Role::kCounter && arguments_[i]->plain == place) return true;
     return false;
   }
 
@@ -257,8 +304,12 @@ class While {
     operands.insert(operands.end(), read_.begin(), read_.end());
     const size_t lists = static_cast<size_t>(std::ranges::count(roles_, Role::kList));
     auto body = std::make_shared<const graph::Graph>(std::move(inner_.graph()));
-    const auto results =
-        b_.add_with_bodies(Op::kLoop, carried_.size() + lists, operands, {{"carried", static_cast<int64_t>(carried_.size())}}, {body});
+    const graph::Attributes attributes{{"carried", static_cast<int64_t>(carried_.size())}};
+    put_out(b_.add_with_bodies(Op::kLoop, carried_.size() + lists, operands, attributes, {body}), true);
+  }
+
+  /// `results`: states, then lists. `whole`: lists of one item still have an item for each turn.
+  void put_out(const std::vector<ValueId>& results, bool whole) {
     size_t state = 0, list = carried_.size();
     for (size_t i = 0; i < roles_.size(); ++i) {
       auto value = std::make_shared<Value>();
@@ -268,11 +319,13 @@ class While {
         case Role::kCounter:
           if (trip_count_ != kNone) value->plain = b_.cast(trip_count_, n_.dtype(i));
           break;
-        case Role::kList:
+        case Role::kList: {
+          const ValueId items = results[list++];
           value->list = std::make_shared<TensorList>();
-          value->list->items = last_only_.contains(i) ? b_.slice(results[list++], 0, -1, INT64_MAX) : results[list++];
+          value->list->items = whole && last_only_.contains(i) ? b_.slice(items, 0, -1, INT64_MAX) : items;
           value->list->count = n_.value(i)->list->count;
           break;
+        }
       }
       n_.out_value(std::move(value));
     }
@@ -295,8 +348,8 @@ class While {
   std::set<size_t> last_only_;  // lists of one item
   ValueId trip_count_ = kNone;
   Scope inner_;
-  std::vector<ValuePtr> counters_;       // arguments of the body
-  std::vector<ValueId> carried_, read_;  // operands, outside
+  std::vector<ValuePtr> arguments_, results_;  // of the body
+  std::vector<ValueId> carried_, read_;        // operands, outside
 };
 
 }  // namespace

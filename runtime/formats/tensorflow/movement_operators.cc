@@ -224,6 +224,17 @@ void import_pack(NodeImport& n, Op) {
   n.out(operands.size() == 1 ? operands[0] : n.builder().add(Op::kConcat, std::move(operands), {{"axis", at}}));
 }
 
+/// One row of a constant.
+graph::ConstantPtr row_of(const graph::ConstantPtr& whole, int64_t row) {
+  Shape shape;
+  for (size_t axis = 1; axis < whole->shape.rank(); ++axis) shape.push_back(whole->shape[axis]);
+  return graph::make_constant(whole->dtype, shape, [whole, row](std::span<std::byte> bytes) -> Status {
+    const auto data = whole->data();
+    std::copy_n(data.get() + static_cast<size_t>(row) * bytes.size(), bytes.size(), bytes.data());
+    return {};
+  });
+}
+
 void import_unpack(NodeImport& n, Op) {
   graph::Builder& b = n.builder();
   const auto rank = n.rank(0);

@@ -182,7 +182,27 @@ void import_bincount(NodeImport& n, Op) {
   n.out(b.add(op, {hits}, {{"axes", List{static_cast<int64_t>(*rank) - 1}}, {"keepdims", int64_t{0}}}));
 }
 
+/// The same for rows of different lengths: (places of rows)' (places of numbers).
+void import_ragged_bincount(NodeImport& n, Op) {
+  graph::Builder& b = n.builder();
+  const auto weights = n.dims(3);
+  if (n.rank(0) != 1 || n.rank(1) != 1 || !weights || weights->size() != 1 || weights->front().value() != 0)
+    return n.unsupported("weights of counts");
+  const ValueId zero = b.number(DType::kInt64, 0), one = b.number(DType::kInt64, 1);
+  const ValueId splits = b.cast(n.in(0), DType::kInt64);
+  const ValueId places = b.unsqueeze(b.add(Op::kRange, {zero, b.add(Op::kSize, {n.in(1)}), one}), {0});
+  const ValueId begins = b.unsqueeze(b.slice(splits, 0, 0, -1), {1}), ends = b.unsqueeze(b.slice(splits, 0, 1, INT64_MAX), {1});
+  const ValueId inside = b.add(Op::kAnd, {b.add(Op::kLessOrEqual, {begins, places}), b.add(Op::kLess, {places, ends})});
+  const ValueId numbers = b.unsqueeze(b.cast(n.in(1), DType::kInt64), {1});
+  const ValueId range = b.add(Op::kRange, {zero, b.reshape(b.cast(n.in(2), DType::kInt64), {}), one});
+  const ValueId hits = b.cast(b.add(Op::kEqual, {numbers, range}), DType::kFloat32);
+  ValueId counts = b.add(Op::kMatMul, {b.cast(inside, DType::kFloat32), hits});
+  if (n.flag("binary_output")) counts = b.add(Op::kClip, {counts}, {{"min", 0.0}, {"max", 1.0}});
+  n.out(b.cast(counts, n.dtype(3)));
+}
+
 constexpr OperatorRow kSelection[] = {
+    {"RaggedBincount", 4, 4, import_ragged_bincount},
     {"Bucketize", 1, 1, import_bucketize},
     {"DenseBincount", 3, 3, import_bincount},
     {"Gather", 2, 2, import_gather, Op::kGather},

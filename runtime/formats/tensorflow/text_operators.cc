@@ -77,12 +77,85 @@ void import_join(NodeImport& n, Op op) {
   n.out(joined);
 }
 
+void import_change_case(NodeImport& n, Op op) {
+  if (!n.text("encoding").empty()) return n.unsupported("encoding 'utf-8': only letters of ASCII change their case");
+  n.out(n.builder().add(op, {n.in(0)}, {{"to", std::string(n.def().op == "StringLower" ? "LOWER" : "UPPER")}}));
+}
+
+void import_replace(NodeImport& n, Op op) {
+  const bool all = n.integer("replace_global", 1) != 0;
+  n.out(n.builder().add(op, {n.in(0)},
+                        {{"pattern", std::string(n.text("pattern"))}, {"rewrite", std::string(n.text("rewrite"))}, {"all", int64_t{all}}}));
+}
+
+/// The parts of each text, one after the other: [texts, most parts] without the places behind the end of a row.
+/// Results: [k, 2] places, [k] parts, the two sizes.
+void import_split_strings(NodeImport& n, Op op) {
+  graph::Builder& b = n.builder();
+  const graph::ConstantPtr separator = n.scope().graph().constant(n.in(1));
+  if (!separator || separator->strings.size() != 1) return n.unsupported("a computed separator");
+  graph::Attributes attributes;
+  if (!separator->strings[0].empty()) attributes.emplace("delimiter", separator->strings[0]);
+  if (n.integer("maxsplit", -1) >= 0) attributes.emplace("maxsplit", n.integer("maxsplit", -1));
+  const auto parts = b.add_with_results(op, 2, {n.in(0)}, std::move(attributes));
+  const ValueId sizes = b.add(Op::kShape, {parts[0]});
+  const ValueId most = b.squeeze(b.slice(sizes, 0, 1, 2), {0});
+  const ValueId places = b.add(Op::kRange, {b.number(DType::kInt64, 0), most, b.number(DType::kInt64, 1)});
+  const ValueId inside = b.add(Op::kLess, {places, b.unsqueeze(parts[1], {1})});
+  const ValueId indices = b.transpose(b.add(Op::kNonZero, {inside}), {1, 0});
+  n.out(indices);
+  n.out(b.add(Op::kGatherND, {parts[0], indices}));
+  n.out(sizes);
+}
+
+/// Rows of different lengths, one after the other, as rows of one length: shorter ones are filled up, longer ones cut.
+void import_ragged(NodeImport& n, Op) {
+  graph::Builder& b = n.builder();
+  const Attr* const kinds = n.attr("row_partition_types");
+  const auto kind = [&](size_t i) { return kinds && i < kinds->list.size() ? kinds->list[i].text.value_or("") : std::string_view(); };
+  const ValueId zero = b.number(DType::kInt64, 0), one = b.number(DType::kInt64, 1);
+  ValueId lengths = kNone;
+  if (kinds && kinds->list.size() == 1 && kind(0) == "ROW_SPLITS") {
+    const ValueId splits = b.cast(n.in(3), DType::kInt64);
+    lengths = b.add(Op::kSub, {b.slice(splits, 0, 1, INT64_MAX), b.slice(splits, 0, 0, -1)});
+  } else if (kinds && kinds->list.size() == 2 && kind(0) == "FIRST_DIM_SIZE" && kind(1) == "VALUE_ROWIDS") {
+    const ValueId rows = b.add(Op::kRange, {zero, b.reshape(b.cast(n.in(3), DType::kInt64), {}), one});
+    const ValueId same = b.add(Op::kEqual, {b.unsqueeze(b.cast(n.in(4), DType::kInt64), {1}), rows});
+    lengths = b.add(Op::kReduceSum, {b.cast(same, DType::kInt64)}, {{"axes", List{0}}, {"keepdims", int64_t{0}}});
+  } else {
+    return n.unsupported("rows of rows of different lengths");
+  }
+  if (n.rank(1) != 1 || n.rank(2) != 0) return n.unsupported("rows of tensors");
+  const auto wanted = n.known(0);
+  ValueId width = kNone;
+  if (wanted && wanted->size() == 2 && (*wanted)[1] >= 0) {
+    width = b.constant(graph::make_constant(DType::kInt64, Shape{}, &(*wanted)[1]));
+  } else if (wanted) {
+    width = b.add(Op::kReduceMax, {lengths}, {{"axes", List{0}}, {"keepdims", int64_t{0}}});
+  } else {
+    return n.unsupported("a computed shape");
+  }
+  const ValueId axis = b.number(DType::kInt64, 0);
+  const ValueId begins = b.add(Op::kCumSum, {lengths, axis}, {{"exclusive", int64_t{1}}, {"reverse", int64_t{0}}});
+  const ValueId places = b.add(Op::kRange, {zero, width, one});
+  const ValueId inside = b.add(Op::kLess, {places, b.unsqueeze(lengths, {1})});
+  // The default stands behind the last value, where all places outside of a row look.
+  const ValueId values = b.add(Op::kConcat, {n.in(1), b.unsqueeze(n.in(2), {0})}, {{"axis", int64_t{0}}});
+  const ValueId index = b.add(Op::kWhere, {inside, b.add(Op::kAdd, {b.unsqueeze(begins, {1}), places}), b.add(Op::kSize, {n.in(1)})});
+  n.out(b.add(Op::kGather, {values, index}, {{"axis", int64_t{0}}}));
+}
+
 constexpr OperatorRow kText[] = {
     {"LookupTableFind", 3, 3, import_find, Op::kLabelEncoder},
     {"LookupTableFindV2", 3, 3, import_find, Op::kLabelEncoder},
+    {"RaggedTensorToTensor", 4, -1, import_ragged},
     {"LookupTableSizeV2", 1, 1, import_table_size},
     {"StaticRegexFullMatch", 1, 1, import_full_match, Op::kRegexFullMatch},
+    {"StaticRegexReplace", 1, 1, import_replace, Op::kRegexReplace},
     {"StringJoin", 1, -1, import_join, Op::kStringConcat},
+    {"StringLower", 1, 1, import_change_case, Op::kChangeCase},
+    {"StringSplitV2", 2, 2, import_split_strings, Op::kStringSplit, "indices values shape"},
+    {"StringUpper", 1, 1, import_change_case, Op::kChangeCase},
 };
 
 }  // namespace

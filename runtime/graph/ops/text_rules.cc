@@ -25,6 +25,12 @@ Status infer_string_concat(Context& c) {
   return infer_arithmetic(c);
 }
 
+/// Another text in place of each.
+Status infer_text(Context& c) {
+  SERIN_CHECK(require_strings(c));
+  return c.set(0, DType::kString, c.type(0).shape);
+}
+
 Status infer_regex_full_match(Context& c) {
   SERIN_CHECK(require_strings(c));
   return infer_predicate(c);

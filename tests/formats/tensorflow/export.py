@@ -160,13 +160,15 @@ def export(name):
     values = tensorflow_recipe.inputs_of({"inputs": inputs}, name)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / name
-        if isinstance(built, tf.Module) and not isinstance(built, keras.Model):
-            drawn = {}
-            tf.saved_model.save(built, str(path), signatures=built.concrete)
-        else:
+        drawn = {}
+        if isinstance(built, keras.Model):
             drawn = fill(name, built, values)
             with contextlib.redirect_stdout(None):
                 built.export(str(path), verbose=False)
+        elif isinstance(built, tf.Module):
+            tf.saved_model.save(built, str(path), signatures=built.concrete)
+        else:
+            built(str(path))
         loaded = tf.saved_model.load(str(path))
         serve = loaded.signatures["serving_default"]
         answers = {key: value.numpy() for key, value in sorted(serve(**{key: tf.constant(value) for key, value in values.items()}).items())}

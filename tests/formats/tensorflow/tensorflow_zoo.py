@@ -90,6 +90,25 @@ def wide_and_deep():
         "numbers": floats(5, 6), "city": {"shape": [5, 1], "words": ["Beijing", "Shenzhen", "nowhere", "Chengdu"]}, "job": tokens(5, 1, high=12, dtype="int64")}
 
 
+SENTENCES = ["The food was GREAT!", "bad, bad service; never again", "", "Great place - the people are nice.", "I waited an hour for cold food (twice)"]
+WORDS = ["the", "food", "was", "great", "bad", "service", "never", "people", "nice", "hour", "cold"]
+
+
+@model
+def text_classifier():
+    x = keras.Input((1,), dtype="string", name="x")
+    h = layers.TextVectorization(vocabulary=WORDS, output_sequence_length=6)(x)
+    h = layers.Conv1D(8, 3, padding="same", activation="relu")(layers.Embedding(13, 6)(h))
+    return functional(x, layers.Dense(2, activation="softmax")(layers.GlobalMaxPooling1D()(h))), {"x": {"shape": [6, 1], "words": SENTENCES}}
+
+
+@model
+def bag_of_words():
+    x = keras.Input((1,), dtype="string", name="x")
+    h = layers.TextVectorization(vocabulary=WORDS, output_mode="multi_hot")(x)
+    return functional(x, layers.Dense(3)(h)), {"x": {"shape": [5, 1], "words": SENTENCES}}
+
+
 @model
 def lstm():
     x = keras.Input((None, 7), name="x")
@@ -228,6 +247,14 @@ def grouped_convolutions():
     h = layers.Multiply()([h, layers.Reshape((1, 1, 16))(squeezed)])
     h = layers.Add()([layers.Conv2D(16, 1, strides=2)(x), layers.Conv2D(16, 3, strides=2, padding="same", groups=16)(h)])
     return functional(x, layers.Dense(5)(layers.GlobalAveragePooling2D()(layers.ReLU(max_value=4.0, negative_slope=0.1)(h)))), {"x": floats(2, 16, 16, 8)}
+
+
+@model
+def small_cnn():
+    x = keras.Input((16, 16, 3), name="x")
+    h = layers.ReLU()(layers.BatchNormalization()(layers.Conv2D(8, 3, padding="same", use_bias=False)(x)))
+    h = layers.Conv2D(12, 3, padding="same", activation="relu")(layers.MaxPooling2D()(h))
+    return functional(x, layers.Dense(5)(layers.GlobalAveragePooling2D()(h))), {"x": floats(2, 16, 16, 3)}
 
 
 @model
@@ -378,3 +405,21 @@ def arithmetic():
 
     return Module(call, {"x": ([None, 5], tf.float32), "i": ([None], tf.int32)}, w=weight(5)), {
         "x": floats(4, 5), "i": {"shape": [4], "low": -9, "high": 9, "dtype": "int32"}}
+
+
+@model
+def tensorflow_1():
+    def save(path):
+        v1 = tf.compat.v1
+        with tf.Graph().as_default(), v1.Session() as session:
+            x = v1.placeholder(tf.float32, [None, 12, 12, 3], name="x")
+            w = v1.get_variable("w", initializer=weight(3, 3, 3, 6), use_resource=False)
+            scale, mean = (v1.get_variable(name, initializer=weight(6), use_resource=True) for name in ("scale", "mean"))
+            h = tf.nn.conv2d(x, w, 2, "SAME")
+            h, _, _ = v1.nn.fused_batch_norm(h, scale, mean, mean=mean, variance=tf.abs(scale) + 0.1, is_training=False)
+            h = tf.nn.max_pool2d(tf.nn.relu6(h), 2, 2, "VALID")
+            y = tf.nn.softmax(tf.reshape(h, [-1, 3 * 3 * 6]) @ v1.get_variable("v", initializer=weight(54, 4), use_resource=False))
+            session.run(v1.global_variables_initializer())
+            v1.saved_model.simple_save(session, path, {"x": x}, {"y": y})
+
+    return save, {"x": floats(2, 12, 12, 3)}

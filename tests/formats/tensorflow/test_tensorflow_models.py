@@ -6,6 +6,7 @@ below with the reason.
 
 import json
 import os
+import re
 import subprocess
 
 import numpy as np
@@ -65,3 +66,58 @@ def test_rows_are_independent(name, folder):
     assert done.returncode == 0, done.stderr
     batchable = json.loads(done.stdout)["batchable"]
     assert batchable == (name not in ALONE), ALONE.get(name, "its rows are not proven independent")
+
+
+def optimised(path):
+    done = subprocess.run([stored.SERIN, "inspect", path, "--json"], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["after"]
+
+
+@pytest.mark.parametrize(("name", "operator", "count"), [
+    ("lstm", "LSTM", 2), ("lstm", "Loop", 0), ("rnn_with_states", "GRU", 1), ("gru_bidirectional", "Loop", 4),
+    ("bert", "Attention", 2), ("bert", "LayerNormalization", 5), ("bert", "Einsum", 0), ("vision_transformer", "Attention", 2),
+    ("mobilenet_v2", "Transpose", 1), ("mobilenet_v2", "Pad", 0), ("efficientnet_b0", "Transpose", 1), ("unet", "Transpose", 2), ("tcn", "Transpose", 1)])
+def test_operators_of_other_exporters(name, operator, count, folder):
+    """Layers become the operators of which passes and kernels know the most."""
+    path, _ = tensorflow_recipe.materialise(name, folder / name)
+    assert len(re.findall(rf"= {operator}\(", optimised(path))) == count
+
+
+def nameless(text):
+    """Operators, attributes and shapes of constants, with values numbered as they come."""
+    names, lines = {}, []
+    for line in text.splitlines():
+        found = re.fullmatch(r"(\S+) = (\w+)\((.*)\)(  #.*)?", line)
+        if not found or found[2] == "Transpose":
+            continue
+        operands = re.split(r", (?![^\[]*\])", found[3])
+        values = [re.sub(r".*(\[.*\])$", r"\1", each) if each.endswith("]") and "=" not in each else each if "=" in each else names.get(each, "x") for each in operands]
+        names[found[1]] = f"v{len(lines)}"
+        lines.append((found[2], values))
+    return lines
+
+
+def test_one_architecture_of_two_frameworks(folder):
+    """torch's exporter writes this network as below; both end as the same graph."""
+    onnx, helper = pytest.importorskip("onnx"), pytest.importorskip("onnx").helper
+    path, _ = tensorflow_recipe.materialise("small_cnn", folder / "small_cnn")
+    weights = {"w1": (8, 3, 3, 3), "gamma": (8,), "beta": (8,), "mean": (8,), "variance": (8,), "w2": (12, 8, 3, 3), "b2": (12,), "w3": (5, 12), "b3": (5,)}
+    window = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [1, 1], "dilations": [1, 1], "group": 1}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], **window),
+        helper.make_node("BatchNormalization", ["a", "gamma", "beta", "mean", "variance"], ["b"], epsilon=1e-3),
+        helper.make_node("Relu", ["b"], ["c"]),
+        helper.make_node("MaxPool", ["c"], ["d"], kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 0, 0]),
+        helper.make_node("Conv", ["d", "w2", "b2"], ["e"], **window),
+        helper.make_node("Relu", ["e"], ["f"]),
+        helper.make_node("GlobalAveragePool", ["f"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["h"], axis=1),
+        helper.make_node("Gemm", ["h", "w3", "b3"], ["y"], transB=1),
+    ]
+    constants = [onnx.numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in weights.items()]
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["batch", 3, 16, 16])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["batch", 5])
+    model = helper.make_model(helper.make_graph(nodes, "torch", [x], [y], constants), opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.save(model, folder / "small_cnn.onnx")
+    assert nameless(optimised(path)) == nameless(optimised(folder / "small_cnn.onnx"))
