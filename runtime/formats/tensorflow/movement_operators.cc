@@ -224,15 +224,21 @@ void import_pack(NodeImport& n, Op) {
   n.out(operands.size() == 1 ? operands[0] : n.builder().add(Op::kConcat, std::move(operands), {{"axis", at}}));
 }
 
-/// One row of a constant.
-graph::ConstantPtr row_of(const graph::ConstantPtr& whole, int64_t row) {
-  Shape shape;
-  for (size_t axis = 1; axis < whole->shape.rank(); ++axis) shape.push_back(whole->shape[axis]);
-  return graph::make_constant(whole->dtype, shape, [whole, row](std::span<std::byte> bytes) -> Status {
-    const auto data = whole->data();
-    std::copy_n(data.get() + static_cast<size_t>(row) * bytes.size(), bytes.size(), bytes.data());
-    return {};
-  });
+/// A part of a constant along its first axis, of that shape.
+graph::ConstantPtr part_of(const graph::ConstantPtr& whole, int64_t first_row, const Shape& shape) {
+  const size_t row = whole->shape[0] == 0 ? 0 : whole->bytes() / static_cast<size_t>(whole->shape[0]);
+  return graph::make_constant(whole->dtype, shape,
+                              [whole, begin = static_cast<size_t>(first_row) * row](std::span<std::byte> bytes) -> Status {
+                                const auto data = whole->data();
+                                std::copy_n(data.get() + begin, bytes.size(), bytes.data());
+                                return {};
+                              });
+}
+
+/// The constant operand, if parts of it along its first axis are to be constants, too: layers keep several vectors in one weight.
+graph::ConstantPtr sliceable(NodeImport& n, size_t operand, int64_t axis) {
+  const graph::ConstantPtr whole = n.prefers_first(operand) ? nullptr : n.scope().graph().constant(n.in(operand));
+  return whole && axis == 0 && whole->dtype != DType::kString && whole->shape.rank() > 0 ? whole : nullptr;
 }
 
 void import_unpack(NodeImport& n, Op) {
@@ -241,6 +247,11 @@ void import_unpack(NodeImport& n, Op) {
   const int64_t count = n.integer("num", 0);
   if (!rank || *rank == 0 || count < 1 || count > 65'536) return n.unsupported("an unknown number of parts");
   const int64_t at = n.axis(n.integer("axis", 0), *rank);
+  if (const graph::ConstantPtr whole = sliceable(n, 0, at); whole && whole->shape[0] == count) {
+    const Shape row(whole->shape.dims().subspan(1));
+    for (int64_t part = 0; part < count; ++part) n.out(b.constant(part_of(whole, part, row)));
+    return;
+  }
   const auto parts =
       b.add_with_results(Op::kSplit, static_cast<size_t>(count), {n.in(0)}, {{"axis", at}, {"split", List(static_cast<size_t>(count), 1)}});
   for (const ValueId part : parts) n.out(b.squeeze(part, {at}));
@@ -249,6 +260,17 @@ void import_unpack(NodeImport& n, Op) {
 void split_at(NodeImport& n, size_t operand, int64_t axis, List sizes) {
   const auto rank = n.rank(operand);
   const int64_t at = n.axis(axis, *rank);
+  const graph::ConstantPtr whole = sliceable(n, operand, at);
+  if (whole && std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) == whole->shape[0] && std::ranges::min(sizes) >= 0) {
+    int64_t begin = 0;
+    for (const int64_t size : sizes) {
+      Shape shape = whole->shape;
+      shape[0] = size;
+      n.out(n.builder().constant(part_of(whole, begin, shape)));
+      begin += size;
+    }
+    return;
+  }
   const bool first = n.prefers_first(operand);
   graph::Attributes attributes{{"axis", first ? place_in_first(at, *rank) : at}, {"split", sizes}};
   const ValueId x = first ? n.first(operand) : n.in(operand);

@@ -33,14 +33,27 @@ ValueId operand_of(const Graph& g, ValueId value, Op op) {
   return g.is(id, op) ? g.input(id, 0) : kNone;
 }
 
-/// The part of a Split along the last axis in which `value` is, and what is split into `parts` equal ones; kNone otherwise.
+/// The value of which `value` is one of so many equal parts along the last axis, by Split or Slice; kNone otherwise.
 ValueId whole_of(const Graph& g, ValueId value, size_t part, size_t parts) {
   const NodeId id = g.producer(value);
-  if (!g.is(id, Op::kSplit) || g.node(id).outputs.size() != parts || g.node(id).outputs[part] != value) return kNone;
-  const std::vector<int64_t> sizes = g.node(id).integers("split");
-  const int64_t axis = g.node(id).integer("axis", 0);
-  const bool equal = std::ranges::all_of(sizes, [&](int64_t size) { return size == sizes[0]; });
-  return equal && (axis == 1 || axis == -1) ? g.input(id, 0) : kNone;
+  if (g.is(id, Op::kSplit)) {
+    if (g.node(id).outputs.size() != parts || g.node(id).outputs[part] != value) return kNone;
+    const std::vector<int64_t> sizes = g.node(id).integers("split");
+    const int64_t axis = g.node(id).integer("axis", 0);
+    const bool equal = std::ranges::all_of(sizes, [&](int64_t size) { return size == sizes[0]; });
+    return equal && (axis == 1 || axis == -1) ? g.input(id, 0) : kNone;
+  }
+  if (!g.is(id, Op::kSlice)) return kNone;
+  const auto one = [&](std::string_view key) {
+    const std::vector<int64_t> values = g.node(id).integers(key);
+    return values.size() == 1 ? values[0] : -1;
+  };
+  const auto& dims = g.value(g.input(id, 0)).type.shape;
+  const auto whole = dims && dims->size() == 2 ? dims->back().value() : std::nullopt;
+  if (!whole || one("axes") != 1 || one("steps") != 1 || *whole % static_cast<int64_t>(parts) != 0) return kNone;
+  const int64_t size = *whole / static_cast<int64_t>(parts), begin = size * static_cast<int64_t>(part);
+  const bool is_part = one("starts") == begin && std::min(one("ends"), *whole) == begin + size;
+  return is_part ? g.input(id, 0) : kNone;
 }
 
 /// A product of `x` and a constant of rank 2 in f32.

@@ -18,16 +18,16 @@ LONG = os.environ.get("SERIN_LONG") == "1"
 # Models of many weights, which take seconds each.
 LARGE = {"vgg16", "resnet50", "resnet50v2", "inception_v3", "inception_resnet_v2", "xception", "densenet121", "nasnet_mobile", "efficientnet_v2_b0",
          "convnext_tiny", "mobilenet_v3_large"}
-LOOP = "a Loop, whose rows no proof covers"
+LOOP, TEXT = "a Loop, whose rows no proof covers", "words, whose number depends on the data"
 ALONE = {
+    "bag_of_words": TEXT,
     "branches": "its condition is the mean of the batch",
     "conv_lstm": LOOP,
     "detection": "its batch is one image",
     "gru_bidirectional": LOOP,
     "loops": LOOP,
-    "lstm": LOOP,
     "movements": "its sizes are fixed",
-    "rnn_with_states": LOOP,
+    "text_classifier": TEXT,
     "wide_and_deep": "counts whose length depends on the data",
 }
 NAMES = tensorflow_recipe.names()
