@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "runtime/formats/tensorflow/elementwise.h"
+#include "runtime/formats/tensorflow/import.h"
 #include "runtime/formats/tensorflow/operators.h"
 
 namespace serin::formats::tf {
@@ -396,9 +397,20 @@ constexpr OperatorRow kElementwise[] = {
     {"TruncateDiv", 2, 2, import_binary, Op::kDiv},
 };
 
+void note_equal_sizes(NodeImport& n, size_t begin, size_t end) {
+  const auto first = n.dims(begin);
+  for (size_t i = begin + 1; first && i < end; ++i) {
+    const auto other = n.dims(i);
+    if (!other) continue;
+    for (size_t back = 1; back <= std::min(first->size(), other->size()); ++back)
+      n.importer().note_equal((*first)[first->size() - back], (*other)[other->size() - back]);
+  }
+}
+
 }  // namespace
 
 Operands broadcast_operands(NodeImport& n, size_t begin, size_t end) {
+  note_equal_sizes(n, begin, end);
   Operands operands;
   std::optional<size_t> rank;
   bool all_known = true;

@@ -93,7 +93,26 @@ struct Image {
   std::optional<int64_t> channels;
 };
 
+/// A line with an axis of size 1 in front is kept as that: first(x) with the axis, not the Transpose of both.
+void keep_line(NodeImport& n, Value& value) {
+  const graph::Graph& graph = n.scope().graph();
+  if (value.first != kNone || value.plain == kNone) return;
+  const graph::NodeId widened = graph.producer(value.plain);
+  if (!graph.is(widened, Op::kUnsqueeze) || graph.node(widened).integers("axes") != List{1}) return;
+  const ValuePtr line = plain_value(graph.input(widened, 0));
+  if (n.builder().rank(line->plain) == 3) value.first = n.builder().unsqueeze(n.scope().first(*line), {2});
+}
+
+/// The line of an image of height 1; kNone otherwise.
+ValueId line_of(NodeImport& n, ValueId image) {
+  const graph::Graph& graph = n.scope().graph();
+  const graph::NodeId widened = graph.producer(image);
+  const bool is_line = graph.is(widened, Op::kUnsqueeze) && graph.node(widened).integers("axes") == List{2} && n.builder().rank(image) == 4;
+  return is_line ? graph.input(widened, 0) : kNone;
+}
+
 Image image_operand(NodeImport& n, size_t i, std::optional<size_t> spatial = std::nullopt) {
+  if (!n.channels_first()) keep_line(n, *n.value(i));
   Image image{n.channels_first() ? n.in(i) : n.first(i), {}, {}};
   graph::Builder& b = n.builder();
   const auto rank = b.rank(image.id);
@@ -120,6 +139,23 @@ void note_taken_apart(NodeImport& n, const WindowAttrs& window, ValueId weight, 
   n.note_taken_apart(std::make_shared<const TakenApart>(std::move(noted)));
 }
 
+/// A convolution of an image; of a line if its height is 1.
+ValueId convolve(NodeImport& n, const Image& image, ValueId weight, const WindowAttrs& window, int64_t group) {
+  graph::Builder& b = n.builder();
+  graph::Attributes attributes = window_attributes_of(window);
+  attributes.emplace("group", group);
+  const ValueId line = line_of(n, image.id);
+  const graph::ConstantPtr constant = n.scope().graph().constant(weight);
+  const bool flat = line != kNone && constant && window.known && window.kernel[0] == 1 && window.pads[0] == 0 && window.pads[2] == 0;
+  if (!flat) return b.add(Op::kConv, {image.id, weight}, std::move(attributes));
+  const ValueId narrow = n.scope().reshaped(weight, Shape{constant->shape[0], constant->shape[1], constant->shape[3]});
+  for (const char* const key : {"kernel_shape", "strides", "dilations", "pads"}) {
+    auto& values = std::get<List>(attributes.at(key));
+    values = key == std::string_view("pads") ? List{values[1], values[3]} : List{values[1]};
+  }
+  return b.unsqueeze(b.add(Op::kConv, {line, narrow}, std::move(attributes)), {2});
+}
+
 void image_out(NodeImport& n, ValueId id) { n.channels_first() ? n.out(id) : n.out_first(id); }
 
 /// Spatial sizes of a filter [h, w, in, out].
@@ -142,7 +178,7 @@ void take_up_padding(NodeImport& n, Image& image, WindowAttrs& window) {
   window.pads = found->second.pads;
 }
 
-void import_conv(NodeImport& n, Op op) {
+void import_conv(NodeImport& n, Op) {
   const size_t spatial = n.def().op == "Conv3D" ? 3 : 2;
   Image image = image_operand(n, 0, spatial);
   if (n.rank(1) != spatial + 2) return n.corrupt("the filter has a wrong rank");
@@ -152,10 +188,8 @@ void import_conv(NodeImport& n, Op op) {
   if (!taken || *taken < 1 || !image.channels || *image.channels % *taken != 0) return n.unsupported("channels that do not fit the filter");
   List order = {static_cast<int64_t>(spatial) + 1, static_cast<int64_t>(spatial)};
   for (size_t axis = 0; axis < spatial; ++axis) order.push_back(static_cast<int64_t>(axis));
-  graph::Attributes attributes = window_attributes_of(window);
-  attributes.emplace("group", *image.channels / *taken);
   const ValueId weight = n.scope().permuted(n.in(1), order);
-  image_out(n, n.builder().add(op, {image.id, weight}, std::move(attributes)));
+  image_out(n, convolve(n, image, weight, window, *image.channels / *taken));
   note_taken_apart(n, window, weight, *image.channels / *taken);
 }
 
@@ -173,9 +207,7 @@ void import_depthwise(NodeImport& n, Op) {
     weight = n.scope().reshaped(weight, Shape{*channels * *multiplier, 1, window.kernel[0], window.kernel[1]});
   else
     weight = b.reshape(weight, {*channels * *multiplier, 1, window.kernel[0], window.kernel[1]});
-  graph::Attributes attributes = window_attributes_of(window);
-  attributes.emplace("group", *channels);
-  image_out(n, b.add(Op::kConv, {image.id, weight}, std::move(attributes)));
+  image_out(n, convolve(n, image, weight, window, *channels));
   note_taken_apart(n, window, weight, *channels);
 }
 
@@ -289,9 +321,9 @@ constexpr std::string_view kBatchNormOutputs = "y batch_mean batch_variance rese
 constexpr OperatorRow kImages[] = {
     {"AvgPool", 1, 1, import_pool, Op::kAveragePool},
     {"AvgPool3D", 1, 1, import_pool, Op::kAveragePool},
-    {"Conv2D", 2, 2, import_conv, Op::kConv},
+    {"Conv2D", 2, 2, import_conv},
     {"Conv2DBackpropInput", 3, 3, import_conv_transpose},
-    {"Conv3D", 2, 2, import_conv, Op::kConv},
+    {"Conv3D", 2, 2, import_conv},
     {"Conv3DBackpropInputV2", 3, 3, import_conv_transpose},
     {"DepthToSpace", 1, 1, import_depth_to_space, Op::kDepthToSpace},
     {"DepthwiseConv2dNative", 2, 2, import_depthwise},

@@ -227,12 +227,27 @@ graph::Type Importer::input_type(std::string_view key, const TensorInfo& info, S
     }
     const std::string base = axis == 0 ? "batch" : fmt::format("{}_d{}", word_of(key), axis);
     const int taken = axis == 0 ? 0 : symbols_[base]++;
-    type.shape->push_back(graph::Dim::symbol(taken == 0 ? base : fmt::format("{}_{}", base, taken + 1)));
+    std::string symbol = taken == 0 ? base : fmt::format("{}_{}", base, taken + 1);
+    symbols_.emplace(symbol, 1);
+    const auto other = equal_.find(symbol);
+    type.shape->push_back(graph::Dim::symbol(other == equal_.end() ? symbol : other->second));
   }
   return type;
 }
 
-Result<graph::Graph> Importer::run(const SignatureDef& signature) {
+/// Sizes that are the same for every request of a model that works: an axis of one size only broadcasts.
+void Importer::note_equal(const graph::Dim& a, const graph::Dim& b) {
+  const auto first = a.symbol_name(), second = b.symbol_name();
+  if (!first || !second || *first == *second || *first == "batch" || *second == "batch") return;
+  if (!symbols_.contains(*first) || !symbols_.contains(*second)) return;
+  const auto& [kept, gone] = std::minmax(*first, *second);
+  for (auto& [symbol, stands_for] : equal_)
+    if (stands_for == gone) stands_for = kept;
+  equal_.insert_or_assign(gone, kept);
+}
+
+Result<graph::Graph> Importer::run(const SignatureDef& signature, const EqualSizes& equal) {
+  equal_ = equal;
   if (signature.outputs.empty()) return Error{Code::kCorrupt, "the signature has no outputs"};
   std::vector<std::string_view> edges;
   std::vector<std::string> names;

@@ -22,7 +22,12 @@ class Importer {
  public:
   Importer(const Program& program, State& state, ImportLimits limits) : program_(program), state_(state), limits_(limits) {}
 
-  Result<graph::Graph> run(const SignatureDef& signature);
+  /// Sizes of inputs that met in a sum or the like, and so must be equal: pairs of symbols. The import that found them has two names for one
+  /// size; another one with them as `equal` has one.
+  using EqualSizes = std::map<std::string, std::string, std::less<>>;
+  Result<graph::Graph> run(const SignatureDef& signature, const EqualSizes& equal = {});
+  const EqualSizes& equal_sizes() const { return equal_; }
+  void note_equal(const graph::Dim& a, const graph::Dim& b);
 
   // For operators with functions. Errors are kept by the builder of the scope, and results are empty then.
   State& state() { return state_; }
@@ -50,7 +55,8 @@ class Importer {
   const ImportLimits limits_;
   size_t nodes_ = 0;
   int depth_ = 0;
-  std::map<std::string, int> symbols_;
+  std::map<std::string, int, std::less<>> symbols_;
+  EqualSizes equal_;  ///< symbol -> the one that stands for it
 };
 
 }  // namespace serin::formats::tf

@@ -138,7 +138,10 @@ void import_squeeze(NodeImport& n, Op) {
   const auto last = static_cast<int64_t>(dims->size()) - 1;
   if (n.prefers_first(0) && axes.front() > 0 && axes.back() < last && dims->size() - axes.size() >= 3) {
     for (int64_t& axis : axes) axis = place_in_first(axis, dims->size());
-    return n.out_first(n.builder().squeeze(n.first(0), axes));
+    const graph::Graph& graph = n.scope().graph();
+    const graph::NodeId widened = graph.producer(n.first(0));
+    const bool undone = graph.is(widened, Op::kUnsqueeze) && graph.node(widened).integers("axes") == axes;
+    return n.out_first(undone ? graph.input(widened, 0) : n.builder().squeeze(n.first(0), axes));
   }
   List shape;
   for (size_t axis = 0; axis < dims->size(); ++axis)

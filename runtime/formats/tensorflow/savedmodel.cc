@@ -42,6 +42,19 @@ Result<const SignatureDef*> choose_signature(const MetaGraph& graph) {
   return Error{Code::kUnsupported, fmt::format("has several signatures, and none is 'serving_default': {}", fmt::join(names, ", "))};
 }
 
+/// Again, as long as an import finds sizes that have two names.
+Result<graph::Graph> import_with_equal_sizes(const Program& program, State& state, const ImportLimits& limits,
+                                             const SignatureDef& signature) {
+  constexpr int kMostImports = 4;
+  Importer::EqualSizes equal;
+  for (int imports = 1;; ++imports) {
+    Importer importer(program, state, limits);
+    SERIN_TRY(graph::Graph graph, importer.run(signature, equal));
+    if (importer.equal_sizes() == equal || imports == kMostImports) return graph;
+    equal = importer.equal_sizes();
+  }
+}
+
 Result<graph::Graph> import_saved_model(const std::string& path, const SavedModelLimits& limits) try {
   SERIN_TRY(InputFile opened, InputFile::open(path));
   const auto file = std::make_shared<const InputFile>(std::move(opened));
@@ -52,7 +65,7 @@ Result<graph::Graph> import_saved_model(const std::string& path, const SavedMode
   SERIN_CHECK(program.index());
   State state(program, folder_of_model(path), file, bytes.get());
   SERIN_CHECK(state.load());
-  SERIN_TRY(graph::Graph graph, Importer(program, state, {.nodes = limits.nodes, .nesting = limits.nesting}).run(*signature));
+  SERIN_TRY(graph::Graph graph, import_with_equal_sizes(program, state, {.nodes = limits.nodes, .nesting = limits.nesting}, *signature));
   SERIN_CHECK(graph::verify(graph));
   SERIN_CHECK(graph::infer_shapes(graph));
   SERIN_CHECK(state.unchanged());

@@ -46,7 +46,7 @@ void expand_line(NodeImport& n) {
   graph::Builder& b = n.builder();
   Value& image = *apart.image;
   auto widened = std::make_shared<Value>();
-  if (Scope::prefers_first(image))
+  if (image.first != kNone)
     widened->first = b.unsqueeze(image.first, {2});
   else
     widened->plain = b.unsqueeze(n.scope().plain(image), {1});
