@@ -293,8 +293,30 @@ void import_add_n(NodeImport& n, Op) {
   operands.first ? n.out_first(sum) : n.out(sum);
 }
 
+/// Whether a condition is true everywhere, and as large as `dims` already.
+bool is_all_true(NodeImport& n, ValueId condition, const graph::Dims& dims) {
+  const graph::Graph& graph = n.scope().graph();
+  const graph::NodeId expand = graph.producer(condition);
+  const graph::ConstantPtr value = graph.is(expand, Op::kExpand) ? graph.constant(graph.input(expand, 0)) : nullptr;
+  if (!value || value->dtype != DType::kBool || value->elements() != 1 || graph::integers_of(*value) != std::vector<int64_t>{1})
+    return false;
+  return n.builder().dims(condition) == dims;
+}
+
+/// Layers of attention join their masks with one that is true everywhere; it adds nothing to the shape of what is chosen.
+ValueId without_all_true(NodeImport& n, ValueId condition, const graph::Dims& dims) {
+  const graph::Graph& graph = n.scope().graph();
+  const graph::NodeId both = graph.producer(condition);
+  if (!graph.is(both, Op::kAnd)) return condition;
+  for (const size_t i : {0, 1})
+    if (is_all_true(n, graph.input(both, i), dims)) return graph.input(both, 1 - i);
+  return condition;
+}
+
 void import_select(NodeImport& n, Op) {
-  const Operands operands = broadcast_operands(n, 0, 3);
+  Operands operands = broadcast_operands(n, 0, 3);
+  if (const auto& dims = n.builder().dims(operands.ids[1]); dims)
+    operands.ids[0] = without_all_true(n, operands.ids[0], graph::Dims(*dims));
   const ValueId result = n.builder().add(Op::kWhere, operands.ids);
   operands.first ? n.out_first(result) : n.out(result);
 }
