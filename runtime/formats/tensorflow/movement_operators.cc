@@ -169,12 +169,48 @@ void import_transpose(NodeImport& n, Op) {
   n.out(n.scope().graph().constant(x) ? n.scope().permuted(x, order) : n.builder().transpose(x, order));
 }
 
+/// A shape of sizes that the inputs have, made from them: a second reader would keep a value from being fused. kNone where that cannot be.
+ValueId shape_from_inputs(NodeImport& n, const graph::Dims& dims) {
+  graph::Builder& b = n.builder();
+  const graph::Graph& graph = n.scope().graph();
+  struct Place {
+    ValueId input;
+    int64_t axis;
+  };
+  std::vector<std::optional<Place>> places;
+  for (const graph::Dim& dim : dims) {
+    std::optional<Place> place;
+    for (const ValueId input : graph.inputs()) {
+      const auto& shape = b.dims(input);
+      const auto found = shape && !place ? std::ranges::find(*shape, dim) : graph::Dims::const_iterator();
+      if (shape && !place && found != shape->end()) place = Place{input, found - shape->begin()};
+    }
+    if (!dim.known() && !place) return kNone;
+    places.push_back(dim.known() ? std::nullopt : place);
+  }
+  std::vector<ValueId> parts;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (!places[axis])
+      parts.push_back(b.integers({*dims[axis].value()}));
+    else
+      parts.push_back(b.slice(b.add(Op::kShape, {places[axis]->input}), 0, places[axis]->axis, places[axis]->axis + 1));
+  }
+  return parts.size() == 1 ? parts[0] : b.add(Op::kConcat, parts, {{"axis", int64_t{0}}});
+}
+
 void import_shape(NodeImport& n, Op) {
   graph::Builder& b = n.builder();
   const DType to = n.dtype_attr("out_type", DType::kInt32);
   for (size_t i = 0; i < n.inputs(); ++i) {
     const auto rank = n.rank(i);
     ValueId shape = kNone;
+    const bool computed =
+        rank && *rank >= 3 && n.scope().graph().producer(n.value(i)->plain != kNone ? n.value(i)->plain : n.value(i)->first) != kNone;
+    if (computed) shape = shape_from_inputs(n, *n.dims(i));
+    if (shape != kNone) {
+      n.out(b.cast(shape, to));
+      continue;
+    }
     if (n.prefers_first(i) && rank) {
       List order = {0};
       for (size_t axis = 2; axis < *rank; ++axis) order.push_back(static_cast<int64_t>(axis));
