@@ -118,6 +118,7 @@ bool has_model_ending(std::string_view name) {
 }
 
 const char* foreign_kind(std::string_view name) {
+  if (has_model_ending(name)) return nullptr;  // saved_model.pb is no other .pb
   const auto fits = [name](const Foreign& foreign) { return name.ends_with(foreign.ending); };
   const auto found = std::ranges::find_if(kForeign, fits);
   return found == std::end(kForeign) ? nullptr : found->what;
@@ -132,7 +133,7 @@ std::optional<std::string> describe_foreign_model(const std::string& folder) {
   const std::vector<std::string> names = names_in(folder);
   for (const Foreign& foreign : kForeign)
     for (const std::string& name : names)
-      if (name.ends_with(foreign.ending)) return fmt::format("'{}' is {}", name, foreign.what);
+      if (name.ends_with(foreign.ending) && !has_model_ending(name)) return fmt::format("'{}' is {}", name, foreign.what);
   return std::nullopt;
 }
 

@@ -26,6 +26,8 @@ Error not_readable(const std::string& path) {
 }  // namespace
 
 Result<graph::Graph> read_model(const std::string& path, const std::set<std::string, std::less<>>& replaceable_inputs) {
+  if (std::error_code ignored; std::filesystem::exists(std::filesystem::path(path) / "saved_model.pb", ignored))  // the folder is the model
+    return formats::read_saved_model((std::filesystem::path(path) / "saved_model.pb").string(), replaceable_inputs);
   const auto format = formats::format_of(path);
   if (!format) return not_readable(path);
   switch (*format) {

@@ -1,5 +1,5 @@
-// model_platform.cc: a repository that comes from Triton names platforms that are not served here. Its files say more than that name does (a TensorFlow model
-// is a SavedModel or a graph, a backend's model may well be ONNX), so they are asked first.
+// model_platform.cc: a repository that comes from Triton names platforms that are not served here. Its files say more than that name does (a
+// backend's model may well be ONNX), so they are asked first.
 
 #include "runtime/serving/settings/model_platform.h"
 
@@ -23,16 +23,9 @@ struct Platform {
 };
 
 constexpr Platform kElsewhere[] = {
-    {"pytorch_libtorch", "model.pt"},
-    {"pytorch", "model.pt"},
-    {"tensorflow_savedmodel", "saved_model.pb"},
-    {"tensorflow_graphdef", "model.graphdef"},
-    {"tensorflow", "saved_model.pb"},
-    {"tensorrt_plan", "model.plan"},
-    {"tensorrt", "model.plan"},
-    {"openvino", "model.xml"},
-    {"python", "model.py"},
-    {"fil", "xgboost.model"},
+    {"pytorch_libtorch", "model.pt"}, {"pytorch", "model.pt"},    {"tensorflow_graphdef", "model.graphdef"},
+    {"tensorrt_plan", "model.plan"},  {"tensorrt", "model.plan"}, {"openvino", "model.xml"},
+    {"python", "model.py"},           {"fil", "xgboost.model"},
 };
 
 /// Of the first version that says it. `onnx`: a model that could be served in its place.
@@ -65,8 +58,11 @@ Status check_platform(const inference::ModelConfig& config, const std::string& f
   const std::string& named = config.platform().empty() ? config.backend() : config.platform();
   const bool ensemble = config.has_ensemble_scheduling() || config.platform() == kEnsemblePlatform;
   if (named.empty() || ensemble || named.find("onnx") != std::string::npos || named.starts_with("serin")) return {};
-  return Error{Code::kUnsupported,
-               fmt::format("platform or backend '{}': models of ONNX are served (onnxruntime_onnx); {}", named, what_to_do(named, folder))};
+  if (named == "tensorflow" || named == "tensorflow_savedmodel") return {};  // a graph that is no SavedModel is refused by its file
+  return Error{
+      Code::kUnsupported,
+      fmt::format("platform or backend '{}': models of ONNX are served (onnxruntime_onnx), and of TensorFlow (tensorflow_savedmodel); {}",
+                  named, what_to_do(named, folder))};
 }
 
 }  // namespace serin::serving

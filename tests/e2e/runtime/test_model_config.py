@@ -383,11 +383,9 @@ def test_a_contradiction_fails_the_model_and_says_which(contradicted, text):
 
 ELSEWHERE = {  # platform or backend: (a file of such a model, what to do)
     "platform: 'pytorch_libtorch'": ("model.pt", "a PyTorch model: torch.onnx.export("),
-    "platform: 'tensorflow_savedmodel'": ("model.savedmodel/saved_model.pb", "python -m tf2onnx.convert --saved-model"),
     "platform: 'tensorflow_graphdef'": ("model.graphdef", "python -m tf2onnx.convert --graphdef"),
     "platform: 'tensorrt_plan'": ("model.plan", "serve the ONNX model it was built from"),
     "backend: 'pytorch'": ("model.pt", "torch.onnx.export("),
-    "backend: 'tensorflow'": ("model.savedmodel/saved_model.pb", "python -m tf2onnx.convert --saved-model"),
     "backend: 'openvino'": ("model.xml", "export to ONNX what it was converted from"),
     "backend: 'python'": ("model.py", "export to ONNX the model that it calls"),
     "backend: 'fil'": ("xgboost.model", "onnxmltools.convert_xgboost("),

@@ -298,6 +298,8 @@ FOREIGN = {
     "saved_model.pb": "tf2onnx.convert --saved-model",
     "inference.pdiparams": "whose program",
     "model.pdparams": "paddle.jit.save",
+    "saved_model.pbtxt": "tf2onnx.convert --saved-model",
+    "inference.pdmodel": "paddle2onnx",
     "model.pt": "torch.onnx.export",
     "model.h5": "export('model.onnx'",
     "model.keras": "export('model.onnx'",

@@ -121,3 +121,15 @@ def test_one_architecture_of_two_frameworks(folder):
     model = helper.make_model(helper.make_graph(nodes, "torch", [x], [y], constants), opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     onnx.save(model, folder / "small_cnn.onnx")
     assert nameless(optimised(path)) == nameless(optimised(folder / "small_cnn.onnx"))
+
+
+def test_repositories_of_other_servers(folder, tmp_path):
+    """As TensorFlow Serving lays a model out, as Triton does, and with the platform that Triton's configuration names."""
+    for number, (place, config) in enumerate([("1", ""), ("1/model.savedmodel", ""), ("1/model.savedmodel", "platform: 'tensorflow_savedmodel'")]):
+        tensorflow_recipe.materialise("mlp", tmp_path / f"model-{number}" / place)
+        if config:
+            (tmp_path / f"model-{number}" / "config.pbtxt").write_text(config)
+    done = subprocess.run([stored.SERIN, "serve", "--check", tmp_path], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    path, _, _, data = prepared("mlp", folder)
+    stored.assert_agrees(path.parent, data)  # the folder stands for the model
