@@ -348,6 +348,34 @@ TEST(FuseLayerNorm, RecognisesTheDecomposition) {
   )"));
 }
 
+/// As TensorFlow and Keras multiply it out.
+TEST(FuseLayerNorm, RecognisesTheSumOfProducts) {
+  constexpr std::string_view kHead = R"(
+    x: f32[n,s,8]
+    m = ReduceMean(x, axes=[-1])
+    d = Sub(x, m)
+    q = Mul(d, d)
+    v = ReduceMean(q, axes=[-1])
+    e = Add(v, 0.001)
+    r = Sqrt(e)
+    i = Reciprocal(r)
+    f = Mul(i, gamma[1,1,8])
+    p = Mul(x, f)
+)";
+  const std::string expected = dedent(R"(
+    x: f32[n,s,8]
+    y = LayerNormalization(x, gamma'[8], beta'[8], axis=-1, epsilon=0.001)
+    return y
+  )");
+  const std::string head(kHead);
+  EXPECT_EQ(
+      after(FuseLayerNorm(), head + "    c = Neg(m)\n    t = Mul(c, f)\n    b = Add(t, beta[1,1,8])\n    y = Add(p, b)\n    return y\n"),
+      expected);
+  EXPECT_EQ(after(FuseLayerNorm(), head + "    t = Mul(m, f)\n    b = Sub(beta[8], t)\n    y = Add(b, p)\n    return y\n"), expected);
+  EXPECT_TRUE(leaves(FuseLayerNorm(), head + "    t = Mul(m, f)\n    b = Add(beta[8], t)\n    y = Add(b, p)\n    return y\n"))
+      << "the mean is added";
+}
+
 TEST(FuseLayerNorm, LeavesOtherAxesAndScalesOfOtherShape) {
   std::string text(kLayerNorm);
   EXPECT_TRUE(leaves(FuseLayerNorm(), std::string(text).replace(text.find("axes=[-1]"), 9, "axes=[-2]")));
