@@ -78,6 +78,17 @@ TEST(SavedModelGraph, CountersAreTheIterationOfALoop) {
   const std::string text = text_of(model);
   EXPECT_THAT(text, HasSubstr("Loop("));
   EXPECT_THAT(text, HasSubstr("carried=1"));
+  const auto graph = read(model);
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(graph::print(graph->value(graph->outputs()[0]).type), "f32[4]") << "each iteration keeps the shape of the sum";
+}
+
+TEST(SavedModelGraph, SizesThatMeetHaveOneName) {
+  Model model = model_of({{"y", "AddV2", {"x", "z"}, {}}, placeholder("z")});
+  model.inputs = {{"x", "x:0", 1, {-1, -1}}, {"z", "z:0", 1, {-1, -1}}};
+  EXPECT_THAT(text_of(model), HasSubstr("x: f32[batch,x_d1]\nz: f32[batch,x_d1]\n"));
+  model.nodes[1] = {"y", "MatMul", {"x", "z"}, {}};
+  EXPECT_THAT(text_of(model), HasSubstr("z_d1")) << "the axes of a product are others";
 }
 
 }  // namespace
