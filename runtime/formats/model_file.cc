@@ -29,6 +29,7 @@ constexpr Readable kReadable[] = {
     {Format::kPaddle, "inference.json", ""},
     {Format::kPaddle, ".json", ".pdiparams"},
     {Format::kTensorFlow, "saved_model.pb", ""},
+    {Format::kTorch, ".pt2", ""},
 };
 
 bool has_companion(const fs::path& path, const Readable& row) {
@@ -66,7 +67,6 @@ constexpr Foreign kForeign[] = {
     {".pth", "a PyTorch model: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
     {".torchscript",
      "a TorchScript program: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...), of the model it was traced from"},
-    {".pt2", "a program of torch.export: torch.onnx.export(torch.export.load(FILE), f='model.onnx', dynamo=True)"},
     {".mar",
      "an archive of TorchServe: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...), of the model that is in it"},
     {".ckpt", "a checkpoint: build the model it belongs to, load it, and export that to ONNX"},

@@ -9,6 +9,7 @@
 #include "runtime/formats/onnx/onnx.h"
 #include "runtime/formats/paddle/paddle.h"
 #include "runtime/formats/tensorflow/savedmodel.h"
+#include "runtime/formats/torch/torch.h"
 
 namespace serin::engine {
 namespace {
@@ -34,6 +35,7 @@ Result<graph::Graph> read_model(const std::string& path, const std::set<std::str
     case formats::Format::kOnnx: return formats::read_onnx(path, replaceable_inputs);
     case formats::Format::kPaddle: return formats::read_paddle(path, replaceable_inputs);
     case formats::Format::kTensorFlow: return formats::read_saved_model(path, replaceable_inputs);
+    case formats::Format::kTorch: return formats::read_torch(path);
   }
   return not_readable(path);
 }

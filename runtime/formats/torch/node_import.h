@@ -1,0 +1,102 @@
+// node_import.h: what a function sees that imports one operator of torch.
+//
+//   void import_relu(NodeImport& node, Op op) { node.give(node.b.add(op, {node.tensor("self")})); }
+//
+// Arguments are read by the names in torch's schema, with the schema's defaults, because an export leaves out those that equal them. The
+// first error is kept, so that functions need no checks in between; they still must not index what an error may have left empty.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/formats/torch/program.h"
+#include "runtime/graph/builder.h"
+
+namespace serin::formats::torch {
+
+/// A size or an index that is a number, or that the model computes: an i64 of rank 0.
+struct Size {
+  std::optional<int64_t> number;
+  graph::ValueId value = graph::kNone;
+};
+
+/// The graph in which a node stands.
+class Scope {
+ public:
+  /// The value of that name; kNone if nothing makes it.
+  virtual graph::ValueId find(std::string_view name) = 0;
+  /// The type that the program declares; null if it declares none.
+  virtual const TensorMeta* meta(std::string_view name) const = 0;
+  /// Puts the nodes of a graph that is an argument here; returns its outputs.
+  virtual Result<std::vector<graph::ValueId>> inlined(const Json& graph, const std::vector<graph::ValueId>& inputs) = 0;
+
+ protected:
+  Scope() = default;
+  Scope(const Scope&) = default;
+  ~Scope() = default;
+};
+
+class NodeImport {
+ public:
+  NodeImport(Scope& scope, graph::Builder& builder, const ProgramNode& node) : b(builder), scope_(scope), node_(node) {}
+
+  graph::Builder& b;
+  const ProgramNode& node() const { return node_; }
+  Scope& scope() { return scope_; }
+  /// The part behind the name: "Tensor" of aten.add.Tensor.
+  std::string_view overload() const;
+
+  // Arguments. An absent one, or None, has the fallback.
+  bool has(std::string_view name) const;
+  graph::ValueId tensor(std::string_view name);           ///< must be there
+  graph::ValueId optional_tensor(std::string_view name);  ///< kNone if it is not
+  std::vector<graph::ValueId> tensors(std::string_view name);  ///< kNone for None
+  bool is_tensor(std::string_view name) const;
+  /// A tensor, or a number as a tensor of that type.
+  graph::ValueId operand(std::string_view name, DType dtype);
+  int64_t integer(std::string_view name, int64_t fallback);
+  bool flag(std::string_view name, bool fallback);
+  double number(std::string_view name, double fallback);
+  std::optional<double> optional_number(std::string_view name);
+  std::string text(std::string_view name, std::string_view fallback);
+  std::vector<int64_t> integers(std::string_view name, std::vector<int64_t> fallback = {});
+  std::vector<double> numbers(std::string_view name);
+  Size size(std::string_view name, int64_t fallback);
+  std::vector<Size> sizes(std::string_view name);
+  std::optional<DType> dtype(std::string_view name);
+  Size size_of(const Argument& argument);  ///< of one argument of an operator of Python
+
+  // Results.
+  const TensorMeta* meta(size_t result) const;
+  DType result_dtype() const;  ///< of the first result, as declared
+  std::vector<int64_t> known_result_sizes();  ///< of the first result; an error if one is open
+  void give(graph::ValueId value) { results_ = {value}; }
+  void give(std::vector<graph::ValueId> values) { results_ = std::move(values); }
+  const std::vector<graph::ValueId>& results() const { return results_; }
+
+  // Frequent steps.
+  size_t rank(graph::ValueId x);                         ///< 0, and an error, if it is unknown
+  int64_t axis(int64_t dim, size_t rank);                ///< from 0 on; an error outside the rank
+  std::vector<int64_t> axes(std::string_view name, size_t rank);
+  graph::ValueId scalar(const Size& size);               ///< i64, rank 0
+  graph::ValueId shape_of(const std::vector<Size>& sizes);  ///< i64, rank 1
+  graph::ValueId sized(graph::ValueId x, size_t axis);   ///< the length of an axis: i64, rank 0
+
+  // Errors.
+  void unsupported(std::string_view problem) { b.fail(Code::kUnsupported, problem); }
+  void corrupt(std::string_view problem) { b.fail(Code::kCorrupt, problem); }
+
+ private:
+  const Argument* find(std::string_view name) const;
+  void wrong_kind(std::string_view name, const Argument& argument, std::string_view wanted);
+  graph::ValueId named(const Json& value, std::string_view what);
+
+  Scope& scope_;
+  const ProgramNode& node_;
+  std::vector<graph::ValueId> results_;
+};
+
+}  // namespace serin::formats::torch

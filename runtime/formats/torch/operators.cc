@@ -1,0 +1,47 @@
+// operators.cc: finds the row of a target in the tables of all families.
+
+#include "runtime/formats/torch/operators.h"
+
+#include <map>
+
+namespace serin::formats::torch {
+namespace {
+
+using Table = std::map<std::string_view, const OperatorRow*>;
+
+Table all_rows() {
+  Table table;
+  for (const auto family : {elementwise_operators(), binary_operators(), reduce_operators(), movement_operators(), selection_operators(),
+                            creation_operators(), product_operators(), pool_operators(), norm_operators(), image_operators(),
+                            sequence_operators(), size_operators(), program_operators()})
+    for (const OperatorRow& row : family) table.emplace(row.target, &row);
+  return table;
+}
+
+/// "aten.add.Tensor", of "torch.ops.aten.add.Tensor".
+std::string_view plain(std::string_view target) {
+  for (const std::string_view prefix : {"torch.ops.", "_"})
+    if (target.starts_with(prefix)) target.remove_prefix(prefix.size());
+  return target;
+}
+
+}  // namespace
+
+const OperatorRow* find_operator(std::string_view target) {
+  static const Table table = all_rows();
+  target = plain(target);
+  const auto whole = table.find(target);
+  if (whole != table.end()) return whole->second;
+  const auto name = table.find(target.substr(0, target.rfind('.')));
+  return name == table.end() ? nullptr : name->second;
+}
+
+std::string functional_target(std::string_view target) {
+  const size_t dot = target.rfind('.');
+  if (dot == std::string_view::npos || !plain(target).starts_with("aten.")) return {};
+  const std::string_view name = target.substr(0, dot);
+  if (!name.ends_with('_') || name.ends_with("__")) return {};
+  return std::string(name.substr(0, name.size() - 1)) + std::string(target.substr(dot));
+}
+
+}  // namespace serin::formats::torch
