@@ -39,6 +39,9 @@ void import_arithmetic(NodeImport& node, Op op) {
 void import_sum(NodeImport& node, Op op) {
   const double alpha = node.number("alpha", 1);
   const bool reversed = node.node().target.find("rsub") != std::string::npos;
+  const auto other = node.node().arguments.find("other");
+  const bool nothing = other != node.node().arguments.end() && other->second.kind == "as_int" && other->second.value.integer() == 0;
+  if (nothing && !reversed && node.is_tensor("self")) return node.give(node.operand("self", node.result_dtype()));
   if (alpha == 1 && !reversed) return import_arithmetic(node, op);
   const DType dtype = node.result_dtype();
   ValueId a = node.operand("self", dtype), b = node.operand("other", dtype);

@@ -78,11 +78,14 @@ void import_eye(NodeImport& node, Op) {
 void import_to(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
   const DType dtype = node.result_dtype();
-  node.give(node.b.dtype(x) == dtype ? node.b.add(Op::kIdentity, {x}) : node.b.cast(x, dtype));
+  node.give(node.b.dtype(x) == dtype ? x : node.b.cast(x, dtype));
 }
 
 /// self with the elements of src: the write itself is graph_import's.
-void import_copy(NodeImport& node, Op) { node.give(node.b.cast(node.tensor("src"), node.b.dtype(node.tensor("self")))); }
+void import_copy(NodeImport& node, Op) {
+  const ValueId into = node.tensor("self"), from = node.b.cast(node.tensor("src"), node.b.dtype(into));
+  node.give(node.b.dims(from) == node.b.dims(into) ? from : expanded(node, from, node.b.add(Op::kShape, {into})));
+}
 
 void import_fill(NodeImport& node, Op) {
   const ValueId like = node.tensor("self");

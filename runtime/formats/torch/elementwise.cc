@@ -24,12 +24,12 @@ void import_unary(NodeImport& node, Op op) { node.give(node.b.add(op, {converted
 void import_rounding(NodeImport& node, Op op) {
   if (node.integer("decimals", 0) != 0) return node.unsupported("rounds to decimals");
   const ValueId x = converted_self(node);
-  node.give(is_integer(node.result_dtype()) ? node.b.add(Op::kIdentity, {x}) : node.b.add(op, {x}));
+  node.give(is_integer(node.result_dtype()) ? x : node.b.add(op, {x}));
 }
 
 void import_trunc(NodeImport& node, Op) {
   const ValueId x = converted_self(node);
-  if (is_integer(node.result_dtype())) return node.give(node.b.add(Op::kIdentity, {x}));
+  if (is_integer(node.result_dtype())) return node.give(x);
   node.give(node.b.add(Op::kMul, {node.b.add(Op::kSign, {x}), node.b.add(Op::kFloor, {node.b.add(Op::kAbs, {x})})}));
 }
 
@@ -140,7 +140,7 @@ void import_glu(NodeImport& node, Op) {
 
 void import_nan_to_num(NodeImport& node, Op) {
   const ValueId x = converted_self(node);
-  if (is_integer(node.result_dtype())) return node.give(node.b.add(Op::kIdentity, {x}));
+  if (is_integer(node.result_dtype())) return node.give(x);
   const double largest = node.result_dtype() == DType::kFloat64 ? std::numeric_limits<double>::max()
                          : node.result_dtype() == DType::kFloat16 ? 65504.0
                                                                   : static_cast<double>(std::numeric_limits<float>::max());
@@ -149,12 +149,10 @@ void import_nan_to_num(NodeImport& node, Op) {
 }
 
 /// Dropout and similar do nothing in an inference; a program in training mode is refused.
-void import_dropout(NodeImport& node, Op op) {
+void import_dropout(NodeImport& node, Op) {
   if (node.flag("train", false) || node.flag("training", false))
     return node.unsupported("is in training mode: call model.eval() before the export");
-  const ValueId x = node.has("self") ? node.tensor("self") : node.tensor("input");
-  if (node.node().results.size() == 1) return node.give(node.b.add(op, {x}));
-  node.give({node.b.add(op, {x}), graph::kNone});
+  node.give({node.has("self") ? node.tensor("self") : node.tensor("input"), graph::kNone});
 }
 
 constexpr OperatorRow kElementwise[] = {

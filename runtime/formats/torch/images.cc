@@ -74,13 +74,13 @@ void import_suppression(NodeImport& node, Op op) {
   const std::vector<float> threshold = {static_cast<float>(node.number("iou_threshold", 0.5))};
   const ValueId limit = node.b.constant(graph::make_constant(DType::kFloat32, Shape{1}, threshold.data()));
   const ValueId kept = node.b.add(op, {boxes, scores, most, limit});  // [n, 3]: batch, class, box
-  node.give(node.b.squeeze(node.b.slice(kept, 1, 2, 3), {1}));
+  node.give(node.b.squeeze(sliced(node.b, kept, 1, 2, 3), {1}));
 }
 
 void import_roi_align(NodeImport& node, Op op) {
   const ValueId rois = node.tensor("rois");  // [n, 5]: image, x1, y1, x2, y2
-  const ValueId image = node.b.cast(node.b.squeeze(node.b.slice(rois, 1, 0, 1), {1}), DType::kInt64);
-  node.give(node.b.add(op, {node.tensor("input"), node.b.slice(rois, 1, 1, 5), image},
+  const ValueId image = node.b.cast(node.b.squeeze(sliced(node.b, rois, 1, 0, 1), {1}), DType::kInt64);
+  node.give(node.b.add(op, {node.tensor("input"), sliced(node.b, rois, 1, 1, 5), image},
                        {{"mode", std::string("avg")},
                         {"output_height", node.integer("pooled_height", 1)},
                         {"output_width", node.integer("pooled_width", 1)},

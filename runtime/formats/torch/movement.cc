@@ -19,7 +19,7 @@ using List = std::vector<int64_t>;
 
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
-void import_identity(NodeImport& node, Op op) { node.give(node.b.add(op, {node.has("self") ? node.tensor("self") : node.tensor("input")})); }
+void import_identity(NodeImport& node, Op) { node.give(node.has("self") ? node.tensor("self") : node.tensor("input")); }
 
 /// A shape of which at most one size is open needs no computation: Reshape finds that one.
 ValueId reshaped(NodeImport& node, ValueId x, std::vector<Size> sizes) {
@@ -27,13 +27,28 @@ ValueId reshaped(NodeImport& node, ValueId x, std::vector<Size> sizes) {
   const bool inferred = std::ranges::any_of(sizes, [](const Size& size) { return size.number == -1; });
   const bool empty = std::ranges::any_of(sizes, [](const Size& size) { return size.number == 0; });
   if (!inferred && !empty && std::ranges::count_if(sizes, open) == 1) std::ranges::find_if(sizes, open)->number = -1;
-  return node.b.add(Op::kReshape, {x, node.shape_of(sizes)}, empty ? Attributes{{"allowzero", int64_t{1}}} : Attributes{});
+  const bool computed = std::ranges::any_of(sizes, open);
+  return node.b.add(Op::kReshape, {x, node.shape_of(sizes)}, empty || computed ? Attributes{{"allowzero", int64_t{1}}} : Attributes{});
+}
+
+/// Whether a view keeps the first axis and joins all others: flatten(1), in the core spelling.
+bool joins_all_but_first(NodeImport& node, ValueId x, const std::vector<Size>& sizes) {
+  const size_t rank = node.rank(x);
+  if (sizes.size() != 2 || rank < 3 || !sizes[1].number) return false;
+  int64_t rest = 1;
+  for (size_t i = 1; i < rank; ++i) {
+    const auto length = node.b.size(x, i);
+    if (!length || *length < 1 || rest > (int64_t{1} << 40) / *length) return false;
+    rest *= *length;
+  }
+  return rest == *sizes[1].number && !node.b.size(x, 0);
 }
 
 void import_view(NodeImport& node, Op) {
   if (node.has("dtype")) return node.unsupported("reads the bits as another type");
   const ValueId x = node.tensor("self");
-  node.give(reshaped(node, x, node.sizes(node.has("size") ? "size" : "shape")));
+  const std::vector<Size> sizes = node.sizes(node.has("size") ? "size" : "shape");
+  node.give(joins_all_but_first(node, x, sizes) ? node.b.add(Op::kFlatten, {x}, {{"axis", int64_t{1}}}) : reshaped(node, x, sizes));
 }
 
 void import_view_as(NodeImport& node, Op op) {
@@ -99,7 +114,7 @@ void import_transpose(NodeImport& node, Op) {
   } else {
     std::ranges::reverse(order);
   }
-  node.give(rank < 2 ? node.b.add(Op::kIdentity, {x}) : node.b.transpose(x, order));
+  node.give(rank < 2 ? x : node.b.transpose(x, order));
 }
 
 void import_movedim(NodeImport& node, Op) {
@@ -129,7 +144,7 @@ void import_squeeze(NodeImport& node, Op) {
   List axes = node.has("dim") ? node.axes("dim", rank) : order_of(rank);
   if (rank == 0) axes.clear();
   std::erase_if(axes, [&](int64_t axis) { return node.b.size(x, static_cast<size_t>(axis)) != 1; });
-  node.give(axes.empty() ? node.b.add(Op::kIdentity, {x}) : node.b.squeeze(x, axes));
+  node.give(axes.empty() ? x : node.b.squeeze(x, axes));
 }
 
 /// -1 keeps a size; new axes are in front.
@@ -228,13 +243,9 @@ void import_unbind(NodeImport& node, Op) {
   node.give(parts);
 }
 
-ValueId sliced(NodeImport& node, ValueId x, int64_t axis, const Size& begin, const Size& end, int64_t step) {
-  const bool known = begin.number && end.number;
-  if (known) return node.b.add(Op::kSlice, {x}, step == 1 ? Attributes{{"starts", List{*begin.number}}, {"ends", List{*end.number}}, {"axes", List{axis}}}
-                                                          : Attributes{{"starts", List{*begin.number}}, {"ends", List{*end.number}}, {"axes", List{axis}}, {"steps", List{step}}});
-  std::vector<ValueId> operands = {x, node.shape_of({begin}), node.shape_of({end}), node.b.integers({axis})};
-  if (step != 1) operands.push_back(node.b.integers({step}));
-  return node.b.add(Op::kSlice, operands);
+ValueId sliced_by(NodeImport& node, ValueId x, int64_t axis, const Size& begin, const Size& end, int64_t step) {
+  if (begin.number && end.number) return sliced(node.b, x, axis, *begin.number, *end.number, step);
+  return node.b.add(Op::kSlice, {x, node.shape_of({begin}), node.shape_of({end}), node.b.integers({axis}), node.b.integers({step})});
 }
 
 void import_slice(NodeImport& node, Op) {
@@ -244,15 +255,15 @@ void import_slice(NodeImport& node, Op) {
   const Size begin = node.size("start", 0), end = node.size("end", kEnd);
   const auto length = node.b.size(x, static_cast<size_t>(axis));
   const bool all = begin.number == 0 && step == 1 && end.number && (*end.number == kEnd || (length && *end.number >= *length));
-  node.give(all ? node.b.add(Op::kIdentity, {x}) : sliced(node, x, axis, begin, end, step));
+  node.give(all ? x : sliced_by(node, x, axis, begin, end, step));
 }
 
 void import_narrow(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
   const int64_t axis = node.axis(node.integer("dim", 0), node.rank(x));
   const Size begin = node.size("start", 0), length = node.size("length", 0);
-  if (begin.number && length.number) return node.give(node.b.slice(x, axis, *begin.number, *begin.number + *length.number));
-  node.give(sliced(node, x, axis, begin, {std::nullopt, node.b.add(Op::kAdd, {node.scalar(begin), node.scalar(length)})}, 1));
+  if (begin.number && length.number) return node.give(sliced(node.b, x, axis, *begin.number, *begin.number + *length.number));
+  node.give(sliced_by(node, x, axis, begin, {std::nullopt, node.b.add(Op::kAdd, {node.scalar(begin), node.scalar(length)})}, 1));
 }
 
 void import_select(NodeImport& node, Op) {
@@ -280,10 +291,10 @@ void import_roll(NodeImport& node, Op) {
     if (!length && (shifts[i] > 1 << 20 || shifts[i] < -(1 << 20))) return node.unsupported("rolls an axis of unknown length far");
     const int64_t cut = length ? -(((shifts[i] % *length) + *length) % *length) : -shifts[i];
     if (cut == 0) continue;
-    const ValueId first = node.b.slice(x, axes[i], cut, kEnd), last = node.b.slice(x, axes[i], 0, cut);
+    const ValueId first = sliced(node.b, x, axes[i], cut, kEnd), last = sliced(node.b, x, axes[i], 0, cut);
     x = node.b.add(Op::kConcat, {first, last}, {{"axis", axes[i]}});
   }
-  node.give(x == node.tensor("self") ? node.b.add(Op::kIdentity, {x}) : x);
+  node.give(x);
 }
 
 /// torch lists (begin, end) from the last axis backwards.
@@ -359,21 +370,23 @@ void import_unfold(NodeImport& node, Op) {
   node.give(node.b.transpose(node.b.add(Op::kGather, {x, indices}, {{"axis", static_cast<int64_t>(axis)}}), order));
 }
 
-/// as_strided of a tensor whose elements lie in a known order: a transposition and other sizes, as contiguous() decomposes to.
+/// as_strided to sizes whose strides are those of dense elements: a view, as contiguous() decomposes to.
 void import_strided(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
-  const List sizes = node.integers("size");
-  const auto count = [](const List& list) {
-    int64_t product = 1;
-    for (const int64_t each : list) product = each > 0 && product <= (int64_t{1} << 40) / each ? product * each : 0;
-    return product;
-  };
-  const auto dims = node.b.dims(x) ? graph::known_shape(*node.b.dims(x)) : std::nullopt;
-  List strides(sizes.size(), 1);
-  for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
-  const bool same = dims && dims->elements() == count(sizes) && node.integer("storage_offset", 0) == 0;
-  if (!same || node.integers("stride") != strides) return node.unsupported("reads elements with strides");
-  node.give(node.b.reshape(x, sizes));
+  const std::vector<Size> sizes = node.sizes("size"), strides = node.sizes("stride");
+  const graph::Dims* const dims = node.b.dims(x) ? &*node.b.dims(x) : nullptr;
+  const TensorMeta* const declared = node.meta(0);
+  if (!dims || !declared || sizes.size() != strides.size() || declared->sizes.size() != sizes.size() || node.integer("storage_offset", 0) != 0)
+    return node.unsupported("reads elements with strides");
+  graph::Dim all = 1, kept = 1;
+  for (const graph::Dim& dim : *dims) all = all * dim;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    const graph::Dim& size = declared->sizes[i];
+    if (size.value() != 1 && (!strides[i].number || kept.value() != strides[i].number)) return node.unsupported("reads elements with strides");
+    kept = kept * size;
+  }
+  if (!(kept == all)) return node.unsupported("reads a part of the elements with strides");
+  node.give(reshaped(node, x, sizes));
 }
 
 /// One tensor for each vector: its elements along one axis, repeated along the others.
@@ -462,9 +475,9 @@ ValueId replaced(NodeImport& node, ValueId into, ValueId value, size_t axis, Siz
     last = std::clamp<int64_t>(last < 0 ? last + *length : last, first, *length);
   }
   std::vector<ValueId> parts;
-  if (first > 0) parts.push_back(node.b.slice(into, at, 0, first));
+  if (first > 0) parts.push_back(sliced(node.b, into, at, 0, first));
   parts.push_back(value);
-  if (!length ? last != kEnd : last < *length) parts.push_back(node.b.slice(into, at, last, kEnd));
+  if (!length ? last != kEnd : last < *length) parts.push_back(sliced(node.b, into, at, last, kEnd));
   return parts.size() == 1 ? value : node.b.add(Op::kConcat, parts, {{"axis", at}});
 }
 

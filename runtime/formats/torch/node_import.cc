@@ -228,29 +228,37 @@ ValueId NodeImport::scalar(const Size& size) {
   return size.number ? b.constant(graph::make_constant(DType::kInt64, Shape{}, &*size.number)) : size.value;
 }
 
+/// The vector of one element that a size was squeezed from; kNone if it was not.
+ValueId NodeImport::unsqueezed(ValueId size) const {
+  const graph::NodeId producer = b.graph().producer(size);
+  if (!b.graph().is(producer, Op::kSqueeze)) return kNone;
+  const ValueId vector = b.graph().input(producer, 0);
+  return b.rank(vector) == 1 ? vector : kNone;
+}
+
 ValueId NodeImport::shape_of(const std::vector<Size>& sizes) {
-  std::vector<ValueId> parts;
-  std::vector<int64_t> numbers;
-  const auto flush = [&] {
-    if (!numbers.empty()) parts.push_back(b.integers(numbers));
-    numbers.clear();
-  };
-  for (const Size& size : sizes) {
-    if (size.number) {
-      numbers.push_back(*size.number);
-      continue;
-    }
-    flush();
-    parts.push_back(b.reshape(size.value, {1}));
+  const bool known = std::ranges::all_of(sizes, [](const Size& size) { return size.number.has_value(); });
+  if (known) {
+    std::vector<int64_t> numbers;
+    for (const Size& size : sizes) numbers.push_back(*size.number);
+    return b.integers(numbers);
   }
-  if (parts.empty()) return b.integers(numbers);
-  flush();
+  std::vector<ValueId> parts;
+  for (const Size& size : sizes) {
+    const ValueId vector = size.number ? b.integers({*size.number}) : unsqueezed(size.value);
+    parts.push_back(vector == kNone ? b.reshape(size.value, {1}) : vector);
+  }
   return parts.size() == 1 ? parts[0] : b.add(Op::kConcat, parts, {{"axis", int64_t{0}}});
 }
 
 ValueId NodeImport::sized(ValueId x, size_t axis) {
   const auto at = static_cast<int64_t>(axis);
-  return b.squeeze(b.add(Op::kShape, {x}, {{"start", at}, {"end", at + 1}}), {0});
+  return b.add(Op::kSqueeze, {sliced(b, b.add(Op::kShape, {x}), 0, at, at + 1)});
+}
+
+ValueId sliced(graph::Builder& b, ValueId x, int64_t axis, int64_t begin, int64_t end, int64_t step) {
+  using List = std::vector<int64_t>;
+  return b.add(Op::kSlice, {x}, {{"starts", List{begin}}, {"ends", List{end}}, {"axes", List{axis}}, {"steps", List{step}}});
 }
 
 }  // namespace serin::formats::torch

@@ -93,10 +93,14 @@ class NodeImport {
   const Argument* find(std::string_view name) const;
   void wrong_kind(std::string_view name, const Argument& argument, std::string_view wanted);
   graph::ValueId named(const Json& value, std::string_view what);
+  graph::ValueId unsqueezed(graph::ValueId size) const;
 
   Scope& scope_;
   const ProgramNode& node_;
   std::vector<graph::ValueId> results_;
 };
+
+/// Elements begin, begin + step ... of an axis, before `end`.
+graph::ValueId sliced(graph::Builder& b, graph::ValueId x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1);
 
 }  // namespace serin::formats::torch

@@ -47,10 +47,16 @@ ValueId scaled(NodeImport& node, ValueId x, double factor) {
 /// beta * self + alpha * a b. With beta 0 self does not count, whatever is in it.
 void import_added_product(NodeImport& node, Op) {
   const bool batched = node.has("batch1");
-  const ValueId a = node.tensor(batched ? "batch1" : "mat1"), b = node.tensor(batched ? "batch2" : "mat2"), c = node.tensor("self");
+  const ValueId a = node.tensor(batched ? "batch1" : "mat1"), c = node.tensor("self");
+  ValueId b = node.tensor(batched ? "batch2" : "mat2");
   const double beta = node.number("beta", 1), alpha = node.number("alpha", 1);
   if (!batched && node.b.rank(a) == 2 && node.b.rank(b) == 2 && beta != 0) {
+    const graph::NodeId turned = node.b.graph().producer(b);  // the weight of a linear layer, in the core spelling
     Attributes factors;
+    if (node.b.graph().is(turned, Op::kTranspose)) {
+      factors.insert_or_assign("transB", int64_t{1});
+      b = node.b.graph().input(turned, 0);
+    }
     if (beta != 1) factors.insert_or_assign("beta", beta);
     if (alpha != 1) factors.insert_or_assign("alpha", alpha);
     return node.give(node.b.add(Op::kGemm, {a, b, c}, factors));

@@ -23,11 +23,16 @@ Attributes along(NodeImport& node, ValueId x) {
 
 /// A number has no axes to reduce.
 ValueId reduced(NodeImport& node, Op op, ValueId x, Attributes attributes) {
-  return node.rank(x) == 0 ? node.b.add(Op::kIdentity, {x}) : node.b.add(op, {x}, std::move(attributes));
+  return node.rank(x) == 0 ? x : node.b.add(op, {x}, std::move(attributes));
 }
 
 void import_reduce(NodeImport& node, Op op) {
   const ValueId x = node.b.cast(node.tensor("self"), node.result_dtype());
+  List axes = node.axes("dim", node.rank(x));
+  std::ranges::sort(axes);
+  // adaptive_avg_pool2d(1), in the core spelling
+  if (op == Op::kReduceMean && node.rank(x) == 4 && axes == List{2, 3} && node.flag("keepdim", false))
+    return node.give(node.b.add(Op::kGlobalAveragePool, {x}));
   node.give(reduced(node, op, x, along(node, x)));
 }
 
@@ -95,7 +100,7 @@ void import_variance(NodeImport& node, Op) {
 
 void import_cumulative(NodeImport& node, Op op) {
   const ValueId x = node.b.cast(node.tensor("self"), node.result_dtype());
-  if (node.rank(x) == 0) return node.give(node.b.add(Op::kIdentity, {x}));
+  if (node.rank(x) == 0) return node.give(x);
   const int64_t axis = node.axis(node.integer("dim", 0), node.rank(x));
   node.give(node.b.add(op, {x, node.b.constant(graph::make_constant(DType::kInt64, Shape{}, &axis))}));
 }

@@ -56,14 +56,11 @@ Indices indices_of(NodeImport& node, size_t rank) {
 
 /// All indices, as large as they are together, side by side on a new last axis.
 ValueId paired(NodeImport& node, const std::vector<ValueId>& tensors) {
-  ValueId sum = node.b.cast(tensors[0], DType::kInt64);
-  for (size_t i = 1; i < tensors.size(); ++i) sum = node.b.add(Op::kAdd, {sum, node.b.cast(tensors[i], DType::kInt64)});
-  const ValueId shape = node.b.add(Op::kShape, {sum});
+  std::vector<ValueId> integers;
+  for (const ValueId tensor : tensors) integers.push_back(node.b.cast(tensor, DType::kInt64));
+  const ValueId shape = node.b.add(Op::kShape, {node.b.add(Op::kMax, integers)});  // as large as all together
   std::vector<ValueId> parts;
-  for (const ValueId tensor : tensors) {
-    const ValueId whole = expanded(node, node.b.cast(tensor, DType::kInt64), shape);
-    parts.push_back(node.b.unsqueeze(whole, {static_cast<int64_t>(node.rank(sum))}));
-  }
+  for (const ValueId each : integers) parts.push_back(node.b.unsqueeze(expanded(node, each, shape), {-1}));
   return node.b.add(Op::kConcat, parts, {{"axis", int64_t{-1}}});
 }
 

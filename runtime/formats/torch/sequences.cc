@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
 #include "runtime/formats/torch/operators.h"
 
 namespace serin::formats::torch {
@@ -12,6 +15,20 @@ using graph::kNone;
 using graph::Op;
 using graph::ValueId;
 using List = std::vector<int64_t>;
+
+/// In the steps that torch's exporter to ONNX writes, which fuse_attention knows. A query that may attend to nothing gives zeros.
+ValueId spelled_out(NodeImport& node, ValueId q, ValueId k, ValueId v, ValueId mask, double scale) {
+  const DType dtype = node.b.dtype(q);
+  const ValueId half = node.b.number(dtype, std::sqrt(scale)), zero = node.b.number(dtype, 0);
+  const ValueId turned = node.b.transpose(k, {0, 1, 3, 2});
+  ValueId scores = node.b.add(Op::kMatMul, {node.b.add(Op::kMul, {q, half}), node.b.add(Op::kMul, {turned, half})});
+  if (mask != kNone && node.b.dtype(mask) == DType::kBool)
+    mask = node.b.add(Op::kWhere, {mask, zero, node.b.number(dtype, -std::numeric_limits<double>::infinity())});
+  if (mask != kNone) scores = node.b.add(Op::kAdd, {scores, mask});
+  ValueId shares = node.b.add(Op::kSoftmax, {scores}, {{"axis", int64_t{-1}}});
+  if (mask != kNone) shares = node.b.add(Op::kWhere, {node.b.add(Op::kIsNaN, {shares}), zero, shares});
+  return node.b.add(Op::kMatMul, {shares, v});
+}
 
 /// Operands [batch, heads, length, head]; other ranks get or lose axes in front.
 void import_attention(NodeImport& node, Op op) {
@@ -25,10 +42,17 @@ void import_attention(NodeImport& node, Op op) {
     if (mask != kNone && node.rank(mask) == 3) mask = node.b.unsqueeze(mask, {1});
   }
   if (mask != kNone && node.b.dtype(mask) != DType::kBool) mask = node.b.cast(mask, node.b.dtype(q));
-  Attributes attributes;
-  if (node.flag("is_causal", false)) attributes.insert_or_assign("is_causal", int64_t{1});
-  if (const auto scale = node.optional_number("scale")) attributes.insert_or_assign("scale", *scale);
-  const ValueId y = node.b.add(op, {q, k, v, mask}, attributes);
+  const auto head = node.b.size(q, 3), heads = node.b.size(q, 1);
+  const auto given = node.optional_number("scale");
+  ValueId y = kNone;
+  if (node.flag("is_causal", false) || !head || !heads || node.b.size(k, 1) != heads) {
+    Attributes attributes;
+    if (node.flag("is_causal", false)) attributes.insert_or_assign("is_causal", int64_t{1});
+    if (given) attributes.insert_or_assign("scale", *given);
+    y = node.b.add(op, {q, k, v, mask}, attributes);
+  } else {
+    y = spelled_out(node, q, k, v, mask, given.value_or(1 / std::sqrt(static_cast<double>(*head))));
+  }
   node.give({rank == 3 ? node.b.squeeze(y, {1}) : y, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone});
 }
 
@@ -72,7 +96,7 @@ void import_recurrent(NodeImport& node, Op op) {
       if (biases) bias.push_back(joined(node, {gates_in_order(node, from[2], order), gates_in_order(node, from[3], order)}, 1));
     }
     const auto state = [&](size_t which) {
-      return layers == 1 ? states[which] : node.b.slice(states[which], 0, layer * directions, (layer + 1) * directions);
+      return layers == 1 ? states[which] : sliced(node.b, states[which], 0, layer * directions, (layer + 1) * directions);
     };
     Attributes attributes = {{"hidden_size", *hidden}, {"direction", std::string(directions == 2 ? "bidirectional" : "forward")}};
     if (op == Op::kGRU) attributes.insert_or_assign("linear_before_reset", int64_t{1});

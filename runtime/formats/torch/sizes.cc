@@ -40,6 +40,7 @@ void import_size_quotient(NodeImport& node, Op) {
   node.give(node.b.add(Op::kDiv, {node.b.add(Op::kSub, {a, rest}), b}));
 }
 
+void import_size_itself(NodeImport& node, Op) { node.give(argument(node, 0)); }
 void import_size_negation(NodeImport& node, Op op) { node.give(node.b.add(op, {argument(node, 0)})); }
 
 void import_not_equal(NodeImport& node, Op) {
@@ -80,8 +81,7 @@ constexpr OperatorRow kSizeRows[] = {
     {"aten.numel", import_element_count, Op::kSize},
     {"aten.sym_numel", import_element_count, Op::kSize},
     {"aten.sym_size", import_size},
-    {"math.trunc", import_size_negation, Op::kIdentity},
-    {"operator.add", import_size_arithmetic, Op::kAdd},
+        {"operator.add", import_size_arithmetic, Op::kAdd},
     {"operator.eq", import_size_arithmetic, Op::kEqual},
     {"operator.floordiv", import_size_quotient},
     {"operator.ge", import_size_arithmetic, Op::kGreaterOrEqual},
@@ -93,7 +93,7 @@ constexpr OperatorRow kSizeRows[] = {
     {"operator.ne", import_not_equal},
     {"operator.neg", import_size_negation, Op::kNeg},
     {"operator.sub", import_size_arithmetic, Op::kSub},
-    {"torch.sym_int", import_size_negation, Op::kIdentity},
+    {"torch.sym_int", import_size_itself},
     {"torch.sym_max", import_size_arithmetic, Op::kMax},
     {"torch.sym_min", import_size_arithmetic, Op::kMin},
 };

@@ -103,19 +103,23 @@ def saved(program):
     archive = zipfile.ZipFile(file)
     entries = {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()}
     lists = [json.loads(entries[f"data/{kind}/model_{kind}_config.json"]) for kind in ("weights", "constants")]
-    rows = {f"data/{kind}/{row['path_name']}": key for kind, each in zip(("weights", "constants"), lists) for key, row in each["config"].items()}
-    return plain(json.loads(entries["models/model.json"])), *lists, {path: (key, entries[path]) for path, key in rows.items()}
+    files = {}
+    for kind, each in zip(("weights", "constants"), lists):
+        for key, row in each["config"].items():
+            path = f"data/{kind}/{row['path_name']}"
+            files.setdefault(path, ([], entries[path]))[0].append(key)  # tied weights have two names
+    return plain(json.loads(entries["models/model.json"])), *lists, files
 
 
 def payloads(name, files, ranges):
     made = {}
-    for path, (key, content) in files.items():
-        if key in ranges:
-            drawn = {"seed": key, "count": len(content) // 4, "uniform": list(ranges[key])}
-            if torch_recipe.payload(name, path, drawn) == content:
-                made[path] = drawn
-                continue
+    for path, (keys, content) in files.items():
         made[path] = {"raw": base64.b64encode(content).decode()}
+        for key in keys:
+            if key in ranges:
+                drawn = {"seed": key, "count": len(content) // 4, "uniform": list(ranges[key])}
+                if torch_recipe.payload(name, path, drawn) == content:
+                    made[path] = drawn
     return made
 
 
@@ -123,6 +127,19 @@ def tensors_of(answer):
     if isinstance(answer, torch.Tensor):
         return [answer]
     return [tensor for each in (answer.values() if isinstance(answer, dict) else answer or []) for tensor in tensors_of(each)]
+
+
+def exported(module, examples, dynamic):
+    """With open sizes, as far as the model lets them be open."""
+    symbols = {symbol: torch.export.Dim(symbol) for axes in dynamic.values() for symbol in axes.values()}
+    auto = torch.export.Dim.AUTO
+    for dim in (symbols.get, lambda symbol: symbols[symbol] if symbol == "batch" else auto, lambda _: auto):
+        sizes = tuple({axis: dim(symbol) for axis, symbol in dynamic.get(key, {}).items()} for key in examples)
+        try:
+            return torch.export.export(module, tuple(examples.values()), dynamic_shapes=sizes)
+        except Exception as error:  # noqa: BLE001 (several kinds)
+            failure = error
+    raise failure
 
 
 def export(name):
@@ -142,8 +159,7 @@ def export(name):
         settle(module, inputs, ranges, {id(tensor): key for key, tensor in tensors.items()})
         tensors = dict(module.named_parameters()) | dict(module.named_buffers())
         fill(name, tensors, ranges)
-        open_sizes = tuple({axis: torch.export.Dim.AUTO for axis in dynamic.get(key, {})} for key in examples)
-        program = torch.export.export(module, tuple(examples.values()), dynamic_shapes=open_sizes)
+        program = exported(module, examples, dynamic)
         spellings = {"aten": program, "core": program.run_decompositions()}
         for spelling, each in spellings.items():
             what["programs"][spelling], what["weights"][spelling], what["constants"][spelling], files = saved(each)
