@@ -194,7 +194,8 @@ int32_t Forest<T>::step(const Node& node, const T* x) const {
     case Branch::kEqual: yes = value == node.threshold; break;
     case Branch::kNotEqual: yes = value != node.threshold; break;
     case Branch::kMember:
-      yes = std::ranges::binary_search(members_[static_cast<size_t>(node.threshold)], static_cast<double>(value));
+      // A search finds NaN in any list, because it compares as neither less nor greater.
+      yes = !std::isnan(value) && std::ranges::binary_search(members_[static_cast<size_t>(node.threshold)], static_cast<double>(value));
       break;
     case Branch::kLeaf: break;
   }

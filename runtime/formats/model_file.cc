@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <vector>
+
+#include "runtime/formats/input_file.h"
 
 namespace serin::formats {
 namespace {
@@ -19,7 +22,17 @@ struct Readable {
   Format format;
   std::string_view ending;     ///< of the file's name
   std::string_view companion;  ///< ending of a file that must be next to it, with the same stem; empty: none
+  bool (*content)(std::string_view head) = nullptr;  ///< what the file must begin with, for an ending that says little
 };
+
+bool is_lightgbm(std::string_view head) { return head.starts_with("tree\n") || head.starts_with("tree\r\n"); }
+bool is_xgboost_json(std::string_view head) {
+  const size_t brace = head.find_first_not_of(" \t\r\n");
+  return brace != std::string_view::npos && head[brace] == '{' && head.find("\"learner\"") != std::string_view::npos;
+}
+bool is_xgboost_binary(std::string_view head) {
+  return head.starts_with("{L") && head.substr(0, 32).find("learner") != std::string_view::npos;
+}
 
 /// Models that are read. An ending that other files have as well needs a companion.
 constexpr Readable kReadable[] = {
@@ -30,6 +43,15 @@ constexpr Readable kReadable[] = {
     {Format::kPaddle, ".json", ".pdiparams"},
     {Format::kTensorFlow, "saved_model.pb", ""},
     {Format::kTorch, ".pt2", ""},
+    {Format::kXgboost, ".ubj", ""},
+    {Format::kXgboost, ".json", "", is_xgboost_json},
+    {Format::kXgboost, ".bst", "", is_xgboost_json},
+    {Format::kXgboost, ".bst", "", is_xgboost_binary},
+    {Format::kXgboost, ".model", "", is_xgboost_json},
+    {Format::kXgboost, ".model", "", is_xgboost_binary},
+    {Format::kLightGbm, ".txt", "", is_lightgbm},
+    {Format::kLightGbm, ".bst", "", is_lightgbm},
+    {Format::kLightGbm, ".model", "", is_lightgbm},
 };
 
 bool has_companion(const fs::path& path, const Readable& row) {
@@ -38,12 +60,21 @@ bool has_companion(const fs::path& path, const Readable& row) {
   return row.companion.empty() || fs::exists(path.parent_path() / (stem + std::string(row.companion)), ignored);
 }
 
+/// Whether the file begins as its row wants. A file that cannot be read is no model.
+bool has_content(const std::string& path, const Readable& row) {
+  if (!row.content) return true;
+  const auto file = InputFile::open(path);
+  if (!file) return false;
+  std::string head(std::min<size_t>(file->size(), 4096), '\0');
+  return file->read(0, std::as_writable_bytes(std::span(head))).has_value() && row.content(head);
+}
+
 struct Foreign {
   std::string_view ending;  ///< of the file's name
   const char* what;         ///< and what to do
 };
 
-constexpr const char* kXgboost = "an XGBoost model: onnxmltools.convert_xgboost(model, initial_types=[('x', FloatTensorType([None, N]))])";
+constexpr const char* kXgboost = "an XGBoost model in a binary format that XGBoost has given up: xgboost.Booster(model_file=FILE).save_model('model.ubj')";
 
 // The first that fits any file of a folder counts: a graph before its weights.
 constexpr Foreign kForeign[] = {
@@ -70,14 +101,14 @@ constexpr Foreign kForeign[] = {
     {".mar",
      "an archive of TorchServe: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...), of the model that is in it"},
     {".ckpt", "a checkpoint: build the model it belongs to, load it, and export that to ONNX"},
-    {".joblib", "a pickled scikit-learn model: skl2onnx.to_onnx(model, X[:1]).SerializeToString()"},
+    {".joblib", "a pickled scikit-learn model: skl2onnx.to_onnx(model, X[:1]).SerializeToString(); of XGBoost, model.save_model('model.ubj'); of LightGBM, "
+     "model.booster_.save_model('model.txt')"},
     {".pkl",
      "a Python pickle: where it is a model of scikit-learn, skl2onnx.to_onnx(model, X[:1]).SerializeToString(); of PyTorch, "
-     "torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...)"},
+     "torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...); of XGBoost, model.save_model('model.ubj'); of LightGBM, "
+     "model.booster_.save_model('model.txt')"},
     {".bst", kXgboost},
-    {".ubj", kXgboost},
     {"xgboost.model", kXgboost},
-    {"xgboost.json", kXgboost},
     {".cbm", "a CatBoost model: model.save_model('model.onnx', format='onnx')"},
     {".pmml", "a PMML document, which cannot be converted back: export to ONNX (skl2onnx, onnxmltools) the model that it was written from"},
     {".gguf", "a GGUF file, which is for llama.cpp: optimum-cli export onnx --model NAME OUT, of the model it was made from"},
@@ -108,13 +139,13 @@ std::vector<std::string> names_in(const std::string& folder) {
 }  // namespace
 
 std::optional<Format> format_of(const std::string& path) {
-  const auto fits = [&path](const Readable& row) { return path.ends_with(row.ending) && has_companion(path, row); };
+  const auto fits = [&path](const Readable& row) { return path.ends_with(row.ending) && has_companion(path, row) && has_content(path, row); };
   const auto found = std::ranges::find_if(kReadable, fits);
   return found == std::end(kReadable) ? std::nullopt : std::optional(found->format);
 }
 
 bool has_model_ending(std::string_view name) {
-  return std::ranges::any_of(kReadable, [name](const Readable& row) { return row.companion.empty() && name.ends_with(row.ending); });
+  return std::ranges::any_of(kReadable, [name](const Readable& row) { return row.companion.empty() && !row.content && name.ends_with(row.ending); });
 }
 
 const char* foreign_kind(std::string_view name) {

@@ -10,6 +10,7 @@
 #include "runtime/formats/paddle/paddle.h"
 #include "runtime/formats/tensorflow/savedmodel.h"
 #include "runtime/formats/torch/torch.h"
+#include "runtime/formats/trees/trees.h"
 
 namespace serin::engine {
 namespace {
@@ -36,6 +37,8 @@ Result<graph::Graph> read_model(const std::string& path, const std::set<std::str
     case formats::Format::kPaddle: return formats::read_paddle(path, replaceable_inputs);
     case formats::Format::kTensorFlow: return formats::read_saved_model(path, replaceable_inputs);
     case formats::Format::kTorch: return formats::read_torch(path);
+    case formats::Format::kXgboost: return formats::read_xgboost(path);
+    case formats::Format::kLightGbm: return formats::read_lightgbm(path);
   }
   return not_readable(path);
 }

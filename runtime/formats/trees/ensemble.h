@@ -12,6 +12,8 @@
 
 namespace serin::formats::trees {
 
+inline constexpr int64_t kMostFeatures = 1 << 20, kMostClasses = 1 << 16;
+
 /// A split of a tree. A child >= 0 is a split, one < 0 the leaf ~child.
 struct Split {
   int64_t feature = 0;

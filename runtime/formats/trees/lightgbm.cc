@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -21,7 +22,6 @@ namespace {
 
 using namespace trees;  // NOLINT(google-build-using-namespace): the format's own folder
 
-constexpr int64_t kMostFeatures = 1 << 20, kMostClasses = 1 << 16;
 constexpr uint64_t kMissingNone = 0, kMissingZero = 1, kMissingNan = 2;
 
 using Block = std::map<std::string_view, std::string_view>;
@@ -81,6 +81,15 @@ Result<int64_t> integer_of(const Block& block, std::string_view key, int64_t lea
   const auto value = parse_number<int64_t>(text_of(block, key));
   if (!value || *value < least || *value > most) return bad_model(fmt::format("'{}' is '{}'", key, text_of(block, key).substr(0, 40)));
   return *value;
+}
+
+/// LightGBM takes |x| <= 1e-35 as 0, so that no threshold may lie between such an x and 0.
+float threshold_of(double value) {
+  constexpr float kZero = 1e-35F;
+  const float threshold = floor_f32(value);
+  if (threshold >= 0 && threshold < kZero) return kZero;
+  if (threshold < 0 && threshold >= -kZero) return std::nextafter(-kZero, -std::numeric_limits<float>::infinity());
+  return threshold;
 }
 
 /// What the files say of missing values of a feature; a feature is treated in one way in all trees.
@@ -157,7 +166,7 @@ Result<Tree> read_tree(const Block& block, Missing& missing) {
       split.members = categories(words, boundaries[at], boundaries[at + 1]);
     } else {
       SERIN_CHECK(missing.note(features[i], kind));
-      split.threshold = floor_f32(thresholds[i]);
+      split.threshold = threshold_of(thresholds[i]);
       // Without a rule for missing values NaN counts as 0.
       split.missing_is_yes = kind == kMissingNone ? thresholds[i] >= 0 : left_is_default;
     }

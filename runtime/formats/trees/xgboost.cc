@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 
 #include "runtime/base/file.h"
 #include "runtime/base/number.h"
@@ -19,7 +20,6 @@ namespace {
 
 using namespace trees;  // NOLINT(google-build-using-namespace): the format's own folder
 
-constexpr int64_t kMostFeatures = 1 << 20, kMostClasses = 1 << 16;
 
 Error bad_booster(std::string_view problem) { return {Code::kCorrupt, fmt::format("XGBoost model: {}", problem)}; }
 
@@ -36,7 +36,7 @@ double logarithm(double base) { return std::log(base); }
 
 constexpr Objective kObjectives[] = {
     {"binary:logistic", Link::kBinary, logit},
-    {"binary:logitraw", Link::kIdentity, logit},
+    {"binary:logitraw", Link::kIdentity, same},
     {"binary:hinge", Link::kPositive, same},
     {"multi:softprob", Link::kSoftmax, same},
     {"multi:softmax", Link::kSoftmax, same},
@@ -129,7 +129,7 @@ Result<std::map<int64_t, std::vector<double>>> categories_of(const Json& json) {
   return found;
 }
 
-Result<Tree> read_tree(const Json& json, double weight) {
+Result<Tree> booster_tree(const Json& json, double weight) {
   SERIN_TRY(const int64_t vector, parameter(json["tree_param"], "size_leaf_vector", 1, kMostClasses));
   if (vector > 1) return Error{Code::kUnsupported, "XGBoost model: leaves with several outputs (multi_strategy=multi_output_tree) are not supported"};
   const size_t count = json["left_children"].size();
@@ -185,7 +185,6 @@ Result<graph::Graph> read_booster(const Json& root) {
   Json booster = learner["gradient_booster"];
   const std::string kind = booster["name"].text_or("");
   std::vector<float> drops;
-  const Json weights = booster["weight_drop"];
   if (kind == "dart") booster = booster["gbtree"];
   else if (kind != "gbtree")
     return Error{Code::kUnsupported, fmt::format("XGBoost model: booster '{}'; gbtree and dart are supported", kind)};
@@ -217,7 +216,7 @@ Result<graph::Graph> read_booster(const Json& root) {
   }
   size_t at = 0;
   for (const Json& each : list.items()) {
-    auto tree = read_tree(each, drops.empty() ? 1 : static_cast<double>(drops[at]));
+    auto tree = booster_tree(each, drops.empty() ? 1 : static_cast<double>(drops[at]));
     if (!tree) return tree.error().in(fmt::format("tree {}", at));
     tree->target = classes[at++];
     ensemble.trees.push_back(std::move(*tree));
