@@ -90,6 +90,22 @@ void GraphImport::write(const std::string& name, ValueId value) {
   }
 }
 
+/// Whether a reshape, contiguous() or conversion shows its operand: it does if that is dense and has the same type.
+Alias GraphImport::resolved(std::string_view from, std::string_view to, const OperatorRow& row) const {
+  const TensorMeta *const before = meta(from), *const after = meta(to);
+  if (!before || !after) return Alias::kMaybe;
+  if (before->dtype != after->dtype) return Alias::kNone;
+  if (before->strides.size() != before->sizes.size()) return Alias::kMaybe;
+  graph::Dim expected = 1;
+  for (size_t i = before->sizes.size(); i-- > 0;) {
+    if (before->sizes[i].value() == 1) continue;
+    if (!before->strides[i] || !expected.known()) return Alias::kMaybe;
+    if (expected.value() != before->strides[i]) return row.target == "aten.contiguous" ? Alias::kNone : Alias::kMaybe;
+    expected = expected * before->sizes[i];
+  }
+  return Alias::kView;
+}
+
 Status GraphImport::check(const ProgramNode& node, std::string_view name, ValueId value) {
   const TensorMeta* const declared = meta(name);
   // torch declares wrong shapes for the last states of recurrent networks.
@@ -133,7 +149,7 @@ Status GraphImport::import(const ProgramNode& node) {
     ValueId value = b_.cast(import.results().at(0), b_.dtype(target->second.value));
     if (b_.dims(value) != b_.dims(target->second.value))
       value = expanded(import, value, b_.add(graph::Op::kShape, {target->second.value}));
-    write(self, value);
+    if (value != target->second.value) write(self, value);
     if (b_.error()) return fail();
     if (!names.empty() && !names[0].empty())
       values_[names[0]] = Binding{.value = value, .parent = self, .parent_version = target->second.version, .alias = Alias::kView};
@@ -146,12 +162,13 @@ Status GraphImport::import(const ProgramNode& node) {
     if (values_.contains(names[i])) return Error{Code::kCorrupt, fmt::format("two nodes make '{}'", names[i])};
     Binding made{.value = value};
     const auto parent = values_.find(self);
-    if (row->alias != Alias::kNone && parent != values_.end()) {
+    const Alias alias = row->alias == Alias::kMaybe ? resolved(self, names[i], *row) : row->alias;
+    if (alias != Alias::kNone && parent != values_.end()) {
       made.parent = self;
       made.parent_version = parent->second.version;
       made.maker = &node;
       made.result = i;
-      made.alias = row->alias;
+      made.alias = alias;
     }
     values_[names[i]] = made;
   }

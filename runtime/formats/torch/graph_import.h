@@ -41,6 +41,7 @@ class GraphImport final : public Scope {
 
   Status import(const ProgramNode& node);
   void write(const std::string& name, graph::ValueId value);
+  Alias resolved(std::string_view from, std::string_view to, const OperatorRow& row) const;
   Status check(const ProgramNode& node, std::string_view name, graph::ValueId value);
 
   graph::Builder& b_;

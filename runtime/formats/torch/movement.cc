@@ -143,7 +143,9 @@ void import_squeeze(NodeImport& node, Op) {
   const size_t rank = node.rank(x);
   List axes = node.has("dim") ? node.axes("dim", rank) : order_of(rank);
   if (rank == 0) axes.clear();
-  std::erase_if(axes, [&](int64_t axis) { return node.b.size(x, static_cast<size_t>(axis)) != 1; });
+  // Where the program declares that all of them go, those of computed sizes are 1, too.
+  const bool all = node.has("dim") && node.meta(0) && node.meta(0)->sizes.size() + axes.size() == rank;
+  if (!all) std::erase_if(axes, [&](int64_t axis) { return node.b.size(x, static_cast<size_t>(axis)) != 1; });
   node.give(axes.empty() ? x : node.b.squeeze(x, axes));
 }
 

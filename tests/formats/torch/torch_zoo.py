@@ -9,7 +9,7 @@ from zoo import dense, exporters, sequence, text, vision
 import listing
 
 #                 name: every n-th element along the last two axes of each output of rank 4
-THINNED = {"fcn_resnet50": 8, "deeplabv3": 8, "lraspp": 12, "unet": 8, "upscaler": 12, "gan_generator": 8, "autoencoder": 4, "style_transfer": 6}
+THINNED = {"raft_small": 8, "fcn_resnet50": 8, "deeplabv3": 8, "lraspp": 12, "unet": 8, "upscaler": 12, "gan_generator": 8, "autoencoder": 4, "style_transfer": 6}
 MAKERS = {**vision.MODELS, **dense.MODELS, **text.MODELS, **sequence.MODELS}
 
 
