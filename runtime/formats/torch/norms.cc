@@ -135,12 +135,26 @@ void import_norm(NodeImport& node, Op) {
   node.give(node.b.add(Op::kPow, {sum, node.b.number(node.b.dtype(x), 1 / order)}));
 }
 
+/// v * g / |v|, with a norm for each element of axis `dim`.
+void import_weight_norm(NodeImport& node, Op) {
+  const ValueId v = node.tensor("v"), g = node.tensor("g");
+  const size_t rank = node.rank(v);
+  List axes;
+  for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  if (rank > 0) std::erase(axes, node.axis(node.integer("dim", 0), rank));
+  const ValueId size = node.b.add(Op::kReduceL2, {v}, {{"axes", axes}, {"keepdims", int64_t{1}}});
+  const ValueId weight = node.b.add(Op::kMul, {v, node.b.add(Op::kDiv, {g, size})});
+  node.give({weight, size});
+}
+
 constexpr OperatorRow kNorms[] = {
     {"aten._log_softmax", import_softmax, Op::kLogSoftmax},
     {"aten._native_batch_norm_legit.no_stats", import_own_batch_norm},
     {"aten._native_batch_norm_legit_no_training", import_batch_norm, Op::kBatchNormalization},
     {"aten._safe_softmax", import_safe_softmax, Op::kSoftmax},
     {"aten._softmax", import_softmax, Op::kSoftmax},
+    {"aten._weight_norm", import_weight_norm},
+    {"aten._weight_norm_interface", import_weight_norm},
     {"aten.batch_norm", import_batch_norm, Op::kBatchNormalization},
     {"aten.group_norm", import_group_norm, Op::kGroupNormalization},
     {"aten.instance_norm", import_instance_norm, Op::kInstanceNormalization},

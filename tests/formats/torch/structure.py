@@ -7,15 +7,16 @@ place. Two graphs are equal if the same outputs come out, in whatever order and 
 import hashlib
 import re
 
+MASK = "mask"
 NODE = re.compile(r"^(.+?) = (\w+)\((.*)\)$")
 
 
 def last_graph(text):
-    """The lines of the optimised graph."""
+    """[(line, type)] of the optimised graph."""
     block = text[text.rindex("\nafter the passes") :] if "\nafter the passes" in text else text[text.rindex("\nas read") :]
-    lines = [line.split("  #")[0].strip() for line in block.splitlines()[2:]]
-    end = next(i for i, line in enumerate(lines) if line.startswith("return "))
-    return lines[: end + 1]
+    lines = [line.strip().split("  # ") for line in block.splitlines()[2:]]
+    end = next(i for i, (line, *_) in enumerate(lines) if line.startswith("return "))
+    return [(line, comment[0] if comment else "") for line, *comment in lines[: end + 1]]
 
 
 def split(text):
@@ -33,35 +34,27 @@ def digest(*parts):
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-def symbols_renamed(text, names):
-    return re.sub(r"\b[a-z_]\w*\b", lambda match: names.get(match[0], match[0]), text)
+def is_mask(op, operands, kind):
+    """Bools, or what an exporter makes of them to add to scores."""
+    return kind.startswith("bool[") or (op == "Where" and operands[0] == MASK and any("{-3.4028235e+38}" in each for each in operands))
 
 
-def describe(text, alike=()):
-    """[description of each output], {description: line}. alike: pairs of texts that count as equal."""
+def describe(text):
+    """[description of each output], {description: line}. All masks count as equal: exporters spell them in many ways."""
     values, lines, inputs = {}, {}, 0
     graph = last_graph(text)
-    for line in graph[:-1]:
+    for line, kind in graph[:-1]:
         found = NODE.match(line)
         if not found:
             values[line.split(":")[0]] = digest("input", str(inputs))
             inputs += 1
             continue
         name, op, rest = found.groups()
-        described = []
-        for part in split(rest):
-            value = values.get(part)
-            if value is None and "=" not in part.split("[")[0].split("{")[0]:
-                value = constant(part)
-            described.append(value or part)
-        for one, other in alike:
-            described = [other if part == one else part for part in described]
-        multiple = split(name)
-        for i, each in enumerate(multiple):
-            values[each] = digest(op, *described, str(i))
-            lines[values[each]] = f"{op} {described}  ({line})"
-    outputs = [values[name.split(" as ")[0]] for name in split(graph[-1].removeprefix("return "))]
-    return outputs, lines
+        operands = [values.get(part) or (part if "=" in part.split("[")[0].split("{")[0] else constant(part)) for part in split(rest)]
+        for i, each in enumerate(split(name)):
+            values[each] = MASK if is_mask(op, operands, kind) else digest(op, *operands, str(i))
+            lines[values[each]] = f"{op} {operands}  ({line})"
+    return [values[name.split(" as ")[0]] for name in split(graph[-1][0].removeprefix("return "))], lines
 
 
 def constant(part):

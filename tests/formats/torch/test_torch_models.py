@@ -1,9 +1,12 @@
 """Programs of torch.export, in both spellings, answer as torch did."""
 
 import os
+import subprocess
 
+import materialise
 import pytest
 import stored
+import structure
 import torch_recipe
 
 LONG = os.environ.get("SERIN_LONG") == "1"
@@ -31,3 +34,34 @@ def test_it_answers_as_torch_did(name, spelling, folder):
     data = stored.write_data_set(folder / f"{name}-{spelling}", torch_recipe.make_inputs(name, what), answers.values())
     stored.assert_agrees(model, data)
     model.unlink()
+
+
+def test_an_archive_as_torch_writes_it(tmp_path):
+    arrays = stored.read_answers(torch_recipe.answers_path("as_written"))
+    data = stored.write_data_set(tmp_path, [arrays.pop("input")], arrays.values())
+    stored.assert_agrees(torch_recipe.HERE / "as_written.pt2", data)
+
+
+def inspect(model):
+    return subprocess.run([stored.SERIN, "inspect", model], capture_output=True, text=True, timeout=170, check=True).stdout
+
+
+def pt2(name, spelling, folder):
+    return torch_recipe.materialise(torch_recipe.read(name), name, spelling, folder / f"{name}-{spelling}.pt2")
+
+
+@pytest.mark.parametrize(("name", "spelling", "onnx"), [("resnet50", "aten", "resnet50"), ("resnet50", "core", "resnet50"), ("bert_tiny_sdpa", "aten", "bert_tiny_dynamo")])
+def test_the_same_graph_comes_out_as_of_onnx(name, spelling, onnx, folder):
+    mine, its = (structure.describe(inspect(each)) for each in (pt2(name, spelling, folder), materialise.materialise(onnx)))
+    missing = [line for key, line in its[1].items() if key not in mine[1]]
+    assert mine[0] == its[0], "\n".join(missing[:10])
+
+
+def test_a_network_of_other_layers_is_another_graph(folder):
+    a, b = (structure.describe(inspect(pt2(name, "aten", folder))) for name in ("mobilenet_v3_small", "resnet18"))
+    assert a[0] != b[0]
+
+
+@pytest.mark.parametrize("name", ["resnet18", "bert_tiny_sdpa", "vit_small", "llama"])
+def test_an_open_batch_is_one(name, folder):
+    assert "batchable: yes" in inspect(pt2(name, "aten", folder))
