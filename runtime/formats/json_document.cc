@@ -168,8 +168,9 @@ class JsonParser {
       ++at_;
       return {};
     }
-    constexpr std::pair<std::string_view, Kind> kWords[] = {{"null", Kind::kNull},   {"false", Kind::kFalse},      {"true", Kind::kTrue},
-                                                            {"NaN", Kind::kNumber}, {"Infinity", Kind::kNumber}, {"-Infinity", Kind::kNumber}};
+    constexpr std::pair<std::string_view, Kind> kWords[] = {{"null", Kind::kNull},       {"false", Kind::kFalse},
+                                                            {"true", Kind::kTrue},       {"NaN", Kind::kNumber},
+                                                            {"Infinity", Kind::kNumber}, {"-Infinity", Kind::kNumber}};
     for (const auto& [word, kind] : kWords) {
       if (!rest().starts_with(word)) continue;
       push(kind, at_, word.size());
@@ -215,7 +216,8 @@ class JsonParser {
       if (c != '\\') continue;
       escaped = true;
       ++at_;
-      if (peek() == 'u' ? !hex4(rest().substr(1)) : peek() == '\0' || kShort.find(peek()) == std::string_view::npos) return problem("an unknown escape");
+      if (peek() == 'u' ? !hex4(rest().substr(1)) : peek() == '\0' || kShort.find(peek()) == std::string_view::npos)
+        return problem("an unknown escape");
     }
     return problem("a string without an end");
   }

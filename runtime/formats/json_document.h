@@ -4,7 +4,7 @@
 //   for (const Json& node : document.root()["nodes"].items())
 //     if (const auto name = node["name"].text()) ...
 //
-// Models have millions of numbers, so a value is 16 bytes beside the text, and a number is converted, exactly, when it is asked for. Beyond
+// Models have millions of numbers, so a value takes 16 bytes in addition to the text, and a number is converted, exactly, when it is asked for. Beyond
 // RFC 8259, NaN, Infinity and -Infinity are numbers, because Python writes them. A key that occurs twice in an object is an error.
 #pragma once
 

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 struct Readable {
   Format format;
-  std::string_view ending;     ///< of the file's name
-  std::string_view companion;  ///< ending of a file that must be next to it, with the same stem; empty: none
+  std::string_view ending;                           ///< of the file's name
+  std::string_view companion;                        ///< ending of a file that must be next to it, with the same stem; empty: none
   bool (*content)(std::string_view head) = nullptr;  ///< what the file must begin with, for an ending that says little
 };
 
@@ -74,7 +74,8 @@ struct Foreign {
   const char* what;         ///< and what to do
 };
 
-constexpr const char* kXgboost = "an XGBoost model in a binary format that XGBoost has given up: xgboost.Booster(model_file=FILE).save_model('model.ubj')";
+constexpr const char* kXgboost =
+    "an XGBoost model in a binary format that XGBoost has given up: xgboost.Booster(model_file=FILE).save_model('model.ubj')";
 
 // The first that fits any file of a folder counts: a graph before its weights.
 constexpr Foreign kForeign[] = {
@@ -101,7 +102,9 @@ constexpr Foreign kForeign[] = {
     {".mar",
      "an archive of TorchServe: torch.onnx.export(model, example_inputs, 'model.onnx', dynamic_shapes=...), of the model that is in it"},
     {".ckpt", "a checkpoint: build the model it belongs to, load it, and export that to ONNX"},
-    {".joblib", "a pickled scikit-learn model: skl2onnx.to_onnx(model, X[:1]).SerializeToString(); of XGBoost, model.save_model('model.ubj'); of LightGBM, "
+    {".joblib",
+     "a pickled scikit-learn model: skl2onnx.to_onnx(model, X[:1]).SerializeToString(); of XGBoost, model.save_model('model.ubj'); of "
+     "LightGBM, "
      "model.booster_.save_model('model.txt')"},
     {".pkl",
      "a Python pickle: where it is a model of scikit-learn, skl2onnx.to_onnx(model, X[:1]).SerializeToString(); of PyTorch, "
@@ -139,13 +142,16 @@ std::vector<std::string> names_in(const std::string& folder) {
 }  // namespace
 
 std::optional<Format> format_of(const std::string& path) {
-  const auto fits = [&path](const Readable& row) { return path.ends_with(row.ending) && has_companion(path, row) && has_content(path, row); };
+  const auto fits = [&path](const Readable& row) {
+    return path.ends_with(row.ending) && has_companion(path, row) && has_content(path, row);
+  };
   const auto found = std::ranges::find_if(kReadable, fits);
   return found == std::end(kReadable) ? std::nullopt : std::optional(found->format);
 }
 
 bool has_model_ending(std::string_view name) {
-  return std::ranges::any_of(kReadable, [name](const Readable& row) { return row.companion.empty() && !row.content && name.ends_with(row.ending); });
+  return std::ranges::any_of(kReadable,
+                             [name](const Readable& row) { return row.companion.empty() && !row.content && name.ends_with(row.ending); });
 }
 
 const char* foreign_kind(std::string_view name) {

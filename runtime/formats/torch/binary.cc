@@ -207,7 +207,8 @@ DType promoted(NodeImport& node, std::string_view a, std::string_view b) {
   if (left.priority == right.priority) return wider(left.dtype, right.dtype);
   const Side& high = left.priority > right.priority ? left : right;
   const Side& low = left.priority > right.priority ? right : left;
-  return category(low.dtype) > category(high.dtype) ? (low.priority == 0 && low.dtype == DType::kFloat64 ? DType::kFloat32 : low.dtype) : high.dtype;
+  return category(low.dtype) > category(high.dtype) ? (low.priority == 0 && low.dtype == DType::kFloat64 ? DType::kFloat32 : low.dtype)
+                                                    : high.dtype;
 }
 
 std::span<const OperatorRow> binary_operators() { return kBinary; }

@@ -59,7 +59,8 @@ void import_linspace(NodeImport& node, Op) {
   const double begin = node.number("start", 0), end = node.number("end", 0);
   std::vector<float> values;
   for (int64_t i = 0; i < steps; ++i)
-    values.push_back(static_cast<float>(steps == 1 ? begin : begin + (end - begin) * static_cast<double>(i) / static_cast<double>(steps - 1)));
+    values.push_back(
+        static_cast<float>(steps == 1 ? begin : begin + (end - begin) * static_cast<double>(i) / static_cast<double>(steps - 1)));
   node.give(node.b.cast(node.b.constant(graph::make_constant(DType::kFloat32, Shape{steps}, values.data())), node.result_dtype()));
 }
 
@@ -68,7 +69,8 @@ void import_scalar_tensor(NodeImport& node, Op) { node.give(node.operand(node.ha
 void import_eye(NodeImport& node, Op) {
   const int64_t rows = node.integer("n", 0), columns = node.integer("m", rows);
   constexpr int64_t kMost = 4096;
-  if (rows < 0 || columns < 0 || rows > kMost || columns > kMost) return node.unsupported(fmt::format("a matrix of {} x {}", rows, columns));
+  if (rows < 0 || columns < 0 || rows > kMost || columns > kMost)
+    return node.unsupported(fmt::format("a matrix of {} x {}", rows, columns));
   std::vector<float> values(static_cast<size_t>(rows * columns), 0);
   for (int64_t i = 0; i < std::min(rows, columns); ++i) values[static_cast<size_t>(i * columns + i)] = 1;
   node.give(node.b.cast(node.b.constant(graph::make_constant(DType::kFloat32, Shape{rows, columns}, values.data())), node.result_dtype()));

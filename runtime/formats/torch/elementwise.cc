@@ -53,7 +53,9 @@ void import_gelu(NodeImport& node, Op op) {
 }
 
 /// x / 6 + 1/2, between 0 and 1.
-void import_hard_sigmoid(NodeImport& node, Op op) { node.give(node.b.add(op, {converted_self(node)}, {{"alpha", 1.0 / 6}, {"beta", 0.5}})); }
+void import_hard_sigmoid(NodeImport& node, Op op) {
+  node.give(node.b.add(op, {converted_self(node)}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
+}
 
 void import_leaky_relu(NodeImport& node, Op op) {
   node.give(node.b.add(op, {converted_self(node)}, {{"alpha", node.number("negative_slope", 0.01)}}));
@@ -80,7 +82,6 @@ void import_softplus(NodeImport& node, Op op) {
   const ValueId factor = number_like_result(node, beta);
   node.give(node.b.add(Op::kDiv, {node.b.add(op, {node.b.add(Op::kMul, {converted_self(node), factor})}), factor}));
 }
-
 
 void import_threshold(NodeImport& node, Op) {
   const ValueId x = converted_self(node);
@@ -115,8 +116,12 @@ void import_square(NodeImport& node, Op op) {
   node.give(node.b.add(op, {x, x}));
 }
 
-void import_log1p(NodeImport& node, Op op) { node.give(node.b.add(op, {node.b.add(Op::kAdd, {converted_self(node), number_like_result(node, 1)})})); }
-void import_expm1(NodeImport& node, Op op) { node.give(node.b.add(Op::kSub, {node.b.add(op, {converted_self(node)}), number_like_result(node, 1)})); }
+void import_log1p(NodeImport& node, Op op) {
+  node.give(node.b.add(op, {node.b.add(Op::kAdd, {converted_self(node), number_like_result(node, 1)})}));
+}
+void import_expm1(NodeImport& node, Op op) {
+  node.give(node.b.add(Op::kSub, {node.b.add(op, {converted_self(node)}), number_like_result(node, 1)}));
+}
 
 /// log2 and log10: the natural logarithm, scaled.
 void import_log_of_base(NodeImport& node, Op) {
@@ -141,7 +146,7 @@ void import_glu(NodeImport& node, Op) {
 void import_nan_to_num(NodeImport& node, Op) {
   const ValueId x = converted_self(node);
   if (is_integer(node.result_dtype())) return node.give(x);
-  const double largest = node.result_dtype() == DType::kFloat64 ? std::numeric_limits<double>::max()
+  const double largest = node.result_dtype() == DType::kFloat64   ? std::numeric_limits<double>::max()
                          : node.result_dtype() == DType::kFloat16 ? 65504.0
                                                                   : static_cast<double>(std::numeric_limits<float>::max());
   const ValueId finite = node.b.add(Op::kClip, {x}, {{"min", node.number("neginf", -largest)}, {"max", node.number("posinf", largest)}});

@@ -55,7 +55,8 @@ ValueId GraphImport::find(std::string_view name) {
   const ValueId shown = find(view.parent);
   if (view.parent_version != parent->second.version) {
     if (view.alias == Alias::kMaybe)
-      b_.fail(Code::kUnsupported, fmt::format("reads '{}', which may show what was written later; export program.run_decompositions({{}})", name));
+      b_.fail(Code::kUnsupported,
+              fmt::format("reads '{}', which may show what was written later; export program.run_decompositions({{}})", name));
     if (view.maker) {
       NodeImport again(*this, b_, *view.maker);
       const OperatorRow* const row = find_operator(view.maker->target);
@@ -109,7 +110,8 @@ Alias GraphImport::resolved(std::string_view from, std::string_view to, const Op
 Status GraphImport::check(const ProgramNode& node, std::string_view name, ValueId value) {
   const TensorMeta* const declared = meta(name);
   // torch declares wrong shapes for the last states of recurrent networks.
-  const bool recurrent = std::ranges::any_of(std::array{"aten.lstm.", "aten.gru.", "aten.rnn_"}, [&](const char* each) { return node.target.find(each) != std::string::npos; });
+  const bool recurrent = std::ranges::any_of(std::array{"aten.lstm.", "aten.gru.", "aten.rnn_"},
+                                             [&](const char* each) { return node.target.find(each) != std::string::npos; });
   if (!declared || value == kNone || recurrent) return {};
   const auto contradicts = [&](std::string_view what) {
     return Error{Code::kCorrupt, fmt::format("node '{}' ({}): gives {}, but the program declares {}{}", name, node.target, what,
@@ -141,14 +143,14 @@ Status GraphImport::import(const ProgramNode& node) {
   if (b_.error()) return fail();
   const std::vector<std::string> names = result_names(node);
   if (import.results().size() < names.size())
-    return Error{Code::kCorrupt, fmt::format("node '{}' ({}): declares {} results, has {}", node.name, node.target, names.size(), import.results().size())};
+    return Error{Code::kCorrupt,
+                 fmt::format("node '{}' ({}): declares {} results, has {}", node.name, node.target, names.size(), import.results().size())};
   const std::string self = self_name(node);
   if (!functional.empty()) {
     const auto target = values_.find(self);
     if (target == values_.end()) return Error{Code::kCorrupt, fmt::format("node '{}': writes into nothing", node.name)};
     ValueId value = b_.cast(import.results().at(0), b_.dtype(target->second.value));
-    if (b_.dims(value) != b_.dims(target->second.value))
-      value = expanded(import, value, b_.add(graph::Op::kShape, {target->second.value}));
+    if (b_.dims(value) != b_.dims(target->second.value)) value = expanded(import, value, b_.add(graph::Op::kShape, {target->second.value}));
     if (value != target->second.value) write(self, value);
     if (b_.error()) return fail();
     if (!names.empty() && !names[0].empty())
@@ -196,7 +198,8 @@ Result<std::vector<ValueId>> GraphImport::inlined(const Json& json, const std::v
   for (const Argument& output : program.outputs) {
     const std::string name = output.value["name"].text().value_or(output.value["as_name"].text_or(""));
     outputs.push_back(inner.find(name));
-    if (outputs.back() == kNone) return Error{Code::kCorrupt, fmt::format("a graph within the program returns '{}', which nothing makes", name)};
+    if (outputs.back() == kNone)
+      return Error{Code::kCorrupt, fmt::format("a graph within the program returns '{}', which nothing makes", name)};
   }
   return outputs;
 }

@@ -1,8 +1,8 @@
 // graph_import.h: the nodes of one graph of a program -> nodes of a graph::Graph.
 //
 // Programs write into tensors (relu_, copy_), but values of a Graph never change. A write gives the name a new value. A view (slice,
-// transpose ...) remembers the tensor that it shows: after a write to that it is made again when it is read, and a write to the view is
-// also a write to the tensor.
+// transpose ...) remembers the tensor that it shows. After a write to that tensor the view is made again when it is read. A write to the view
+// is also a write to the tensor.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ class GraphImport final : public Scope {
  private:
   struct Binding {
     graph::ValueId value = graph::kNone;
-    int64_t version = 0;               ///< number of writes
-    std::string parent = {};           ///< of a view: the tensor that it shows
-    int64_t parent_version = 0;        ///< when the view was made
+    int64_t version = 0;                 ///< number of writes
+    std::string parent = {};             ///< of a view: the tensor that it shows
+    int64_t parent_version = 0;          ///< when the view was made
     const ProgramNode* maker = nullptr;  ///< of a view; null if the view is the tensor itself
     size_t result = 0;
     Alias alias = Alias::kNone;

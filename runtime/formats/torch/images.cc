@@ -23,9 +23,13 @@ void import_upsample(NodeImport& node, Op op) {
   if (rank < 3) return node.corrupt(fmt::format("an image of rank {}", rank));
   const bool nearest = target.find("nearest") != std::string::npos, exact = target.find("nearest_exact") != std::string::npos;
   const bool cubic = target.find("bicubic") != std::string::npos, corners = node.flag("align_corners", false);
-  Attributes attributes = {{"mode", std::string(nearest ? "nearest" : cubic ? "cubic" : "linear")},
-                           {"coordinate_transformation_mode",
-                            std::string(corners ? "align_corners" : nearest && !exact ? "asymmetric" : nearest ? "half_pixel" : "pytorch_half_pixel")}};
+  Attributes attributes = {{"mode", std::string(nearest ? "nearest"
+                                                : cubic ? "cubic"
+                                                        : "linear")},
+                           {"coordinate_transformation_mode", std::string(corners             ? "align_corners"
+                                                                          : nearest && !exact ? "asymmetric"
+                                                                          : nearest           ? "half_pixel"
+                                                                                              : "pytorch_half_pixel")}};
   if (nearest) attributes.insert_or_assign("nearest_mode", std::string(exact ? "round_prefer_ceil" : "floor"));
   if (cubic) attributes.insert_or_assign("cubic_coeff_a", -0.75);
   if (target.find("_aa") != std::string::npos) attributes.insert_or_assign("antialias", int64_t{1});
@@ -38,7 +42,8 @@ void import_upsample(NodeImport& node, Op op) {
   if (by_factor && sizes.size() == rank - 2) {  // both: the sizes are those of the example
     for (size_t i = 0; i < sizes.size(); ++i) {
       const auto length = node.b.size(x, i + 2);
-      if (length && sizes[i].number && *length * factors[i] != static_cast<double>(*sizes[i].number)) return node.unsupported("factors that contradict the sizes");
+      if (length && sizes[i].number && *length * factors[i] != static_cast<double>(*sizes[i].number))
+        return node.unsupported("factors that contradict the sizes");
     }
   }
   if (by_factor && (sizes.empty() || corners == false)) {
@@ -63,7 +68,8 @@ void import_grid_sampler(NodeImport& node, Op op) {
   const int64_t mode = node.integer("interpolation_mode", 0), padding = node.integer("padding_mode", 0);
   if (mode < 0 || mode > 2 || padding < 0 || padding > 2) return node.corrupt("an unknown mode");
   node.give(node.b.add(op, {node.tensor("input"), node.tensor("grid")},
-                       {{"mode", std::string(kModes[mode])}, {"padding_mode", std::string(kPaddings[padding])},
+                       {{"mode", std::string(kModes[mode])},
+                        {"padding_mode", std::string(kPaddings[padding])},
                         {"align_corners", int64_t{node.flag("align_corners", false)}}}));
 }
 
@@ -80,30 +86,24 @@ void import_suppression(NodeImport& node, Op op) {
 void import_roi_align(NodeImport& node, Op op) {
   const ValueId rois = node.tensor("rois");  // [n, 5]: image, x1, y1, x2, y2
   const ValueId image = node.b.cast(node.b.squeeze(sliced(node.b, rois, 1, 0, 1), {1}), DType::kInt64);
-  node.give(node.b.add(op, {node.tensor("input"), sliced(node.b, rois, 1, 1, 5), image},
-                       {{"mode", std::string("avg")},
-                        {"output_height", node.integer("pooled_height", 1)},
-                        {"output_width", node.integer("pooled_width", 1)},
-                        {"sampling_ratio", std::max<int64_t>(0, node.integer("sampling_ratio", 0))},
-                        {"spatial_scale", node.number("spatial_scale", 1)},
-                        {"coordinate_transformation_mode", std::string(node.flag("aligned", false) ? "half_pixel" : "output_half_pixel")}}));
+  node.give(
+      node.b.add(op, {node.tensor("input"), sliced(node.b, rois, 1, 1, 5), image},
+                 {{"mode", std::string("avg")},
+                  {"output_height", node.integer("pooled_height", 1)},
+                  {"output_width", node.integer("pooled_width", 1)},
+                  {"sampling_ratio", std::max<int64_t>(0, node.integer("sampling_ratio", 0))},
+                  {"spatial_scale", node.number("spatial_scale", 1)},
+                  {"coordinate_transformation_mode", std::string(node.flag("aligned", false) ? "half_pixel" : "output_half_pixel")}}));
 }
 
 constexpr OperatorRow kImages[] = {
-    {"aten._upsample_bicubic2d_aa", import_upsample, Op::kResize},
-    {"aten._upsample_bilinear2d_aa", import_upsample, Op::kResize},
-    {"aten._upsample_nearest_exact1d", import_upsample, Op::kResize},
-    {"aten._upsample_nearest_exact2d", import_upsample, Op::kResize},
-    {"aten.grid_sampler", import_grid_sampler, Op::kGridSample},
-    {"aten.grid_sampler_2d", import_grid_sampler, Op::kGridSample},
-    {"aten.upsample_bicubic2d", import_upsample, Op::kResize},
-    {"aten.upsample_bilinear2d", import_upsample, Op::kResize},
-    {"aten.upsample_linear1d", import_upsample, Op::kResize},
-    {"aten.upsample_nearest1d", import_upsample, Op::kResize},
-    {"aten.upsample_nearest2d", import_upsample, Op::kResize},
-    {"aten.upsample_nearest3d", import_upsample, Op::kResize},
-    {"aten.upsample_trilinear3d", import_upsample, Op::kResize},
-    {"torchvision.nms", import_suppression, Op::kNonMaxSuppression},
+    {"aten._upsample_bicubic2d_aa", import_upsample, Op::kResize},    {"aten._upsample_bilinear2d_aa", import_upsample, Op::kResize},
+    {"aten._upsample_nearest_exact1d", import_upsample, Op::kResize}, {"aten._upsample_nearest_exact2d", import_upsample, Op::kResize},
+    {"aten.grid_sampler", import_grid_sampler, Op::kGridSample},      {"aten.grid_sampler_2d", import_grid_sampler, Op::kGridSample},
+    {"aten.upsample_bicubic2d", import_upsample, Op::kResize},        {"aten.upsample_bilinear2d", import_upsample, Op::kResize},
+    {"aten.upsample_linear1d", import_upsample, Op::kResize},         {"aten.upsample_nearest1d", import_upsample, Op::kResize},
+    {"aten.upsample_nearest2d", import_upsample, Op::kResize},        {"aten.upsample_nearest3d", import_upsample, Op::kResize},
+    {"aten.upsample_trilinear3d", import_upsample, Op::kResize},      {"torchvision.nms", import_suppression, Op::kNonMaxSuppression},
     {"torchvision.roi_align", import_roi_align, Op::kRoiAlign},
 };
 

@@ -69,7 +69,8 @@ std::vector<Size> sizes_of(NodeImport& node, ValueId x, size_t begin, size_t end
 void import_flatten(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
   const size_t rank = node.rank(x);
-  const auto first = static_cast<size_t>(node.axis(node.integer("start_dim", 0), rank)), last = static_cast<size_t>(node.axis(node.integer("end_dim", -1), rank));
+  const auto first = static_cast<size_t>(node.axis(node.integer("start_dim", 0), rank)),
+             last = static_cast<size_t>(node.axis(node.integer("end_dim", -1), rank));
   if (rank == 0) return node.give(node.b.reshape(x, {1}));
   if (first > last) return node.corrupt("flattens axes that end before they begin");
   if (first == 1 && last == rank - 1) return node.give(node.b.add(Op::kFlatten, {x}, {{"axis", int64_t{1}}}));
@@ -109,7 +110,8 @@ void import_transpose(NodeImport& node, Op) {
   List order = order_of(rank);
   if (node.has("dim0") || node.has("axis0")) {
     const bool dims = node.has("dim0");
-    const int64_t a = node.axis(node.integer(dims ? "dim0" : "axis0", 0), rank), b = node.axis(node.integer(dims ? "dim1" : "axis1", 0), rank);
+    const int64_t a = node.axis(node.integer(dims ? "dim0" : "axis0", 0), rank),
+                  b = node.axis(node.integer(dims ? "dim1" : "axis1", 0), rank);
     if (rank > 0) std::swap(order[static_cast<size_t>(a)], order[static_cast<size_t>(b)]);
   } else {
     std::ranges::reverse(order);
@@ -192,7 +194,9 @@ void import_repeat_interleave(NodeImport& node, Op) {
 
 void import_cat(NodeImport& node, Op op) {
   std::vector<ValueId> parts = node.tensors("tensors");
-  std::erase_if(parts, [&](ValueId part) { return node.b.rank(part) == 1 && node.b.size(part, 0) == 0 && node.meta(0) && node.meta(0)->sizes.size() != 1; });
+  std::erase_if(parts, [&](ValueId part) {
+    return node.b.rank(part) == 1 && node.b.size(part, 0) == 0 && node.meta(0) && node.meta(0)->sizes.size() != 1;
+  });
   if (parts.empty()) return node.corrupt("joins nothing");
   for (ValueId& part : parts) part = node.b.cast(part, node.result_dtype());
   const int64_t axis = node.axis(node.integer("dim", 0), node.rank(parts[0]));
@@ -215,7 +219,8 @@ void give_split(NodeImport& node, ValueId x, int64_t axis, const List& sizes) {
 /// Parts of `each` elements; the last has the rest.
 void give_parts(NodeImport& node, ValueId x, int64_t axis, int64_t length, int64_t each) {
   constexpr int64_t kMostParts = 100'000;
-  if (each <= 0 || (length + each - 1) / each > kMostParts) return node.corrupt(fmt::format("splits {} elements into parts of {}", length, each));
+  if (each <= 0 || (length + each - 1) / each > kMostParts)
+    return node.corrupt(fmt::format("splits {} elements into parts of {}", length, each));
   List sizes;
   for (int64_t done = 0; done < length; done += each) sizes.push_back(std::min(each, length - done));
   give_split(node, x, axis, sizes);
@@ -309,7 +314,8 @@ void import_pad(NodeImport& node, Op op) {
   if (mode == "replicate") mode = "edge";
   if (mode == "circular") mode = "wrap";
   const std::vector<Size> amounts = node.sizes(node.has("pad") ? "pad" : "padding");
-  if (amounts.size() % 2 != 0 || amounts.size() / 2 > rank) return node.corrupt(fmt::format("{} amounts for rank {}", amounts.size(), rank));
+  if (amounts.size() % 2 != 0 || amounts.size() / 2 > rank)
+    return node.corrupt(fmt::format("{} amounts for rank {}", amounts.size(), rank));
   std::vector<Size> pads(2 * rank, Size{0, kNone});
   for (size_t i = 0; i < amounts.size() / 2; ++i) {
     pads[rank - 1 - i] = amounts[2 * i];
@@ -317,7 +323,8 @@ void import_pad(NodeImport& node, Op op) {
   }
   Attributes attributes = {{"mode", mode}};
   if (const auto value = node.optional_number("value"); value && *value != 0) attributes.insert_or_assign("value", *value);
-  if (std::ranges::any_of(pads, [](const Size& size) { return !size.number; })) return node.give(node.b.add(op, {x, node.shape_of(pads)}, attributes));
+  if (std::ranges::any_of(pads, [](const Size& size) { return !size.number; }))
+    return node.give(node.b.add(op, {x, node.shape_of(pads)}, attributes));
   List numbers;
   for (const Size& size : pads) numbers.push_back(*size.number);
   attributes.insert_or_assign("pads", numbers);
@@ -378,13 +385,15 @@ void import_strided(NodeImport& node, Op) {
   const std::vector<Size> sizes = node.sizes("size"), strides = node.sizes("stride");
   const graph::Dims* const dims = node.b.dims(x) ? &*node.b.dims(x) : nullptr;
   const TensorMeta* const declared = node.meta(0);
-  if (!dims || !declared || sizes.size() != strides.size() || declared->sizes.size() != sizes.size() || node.integer("storage_offset", 0) != 0)
+  if (!dims || !declared || sizes.size() != strides.size() || declared->sizes.size() != sizes.size() ||
+      node.integer("storage_offset", 0) != 0)
     return node.unsupported("reads elements with strides");
   graph::Dim all = 1, kept = 1;
   for (const graph::Dim& dim : *dims) all = all * dim;
   for (size_t i = sizes.size(); i-- > 0;) {
     const graph::Dim& size = declared->sizes[i];
-    if (size.value() != 1 && (!strides[i].number || kept.value() != strides[i].number)) return node.unsupported("reads elements with strides");
+    if (size.value() != 1 && (!strides[i].number || kept.value() != strides[i].number))
+      return node.unsupported("reads elements with strides");
     kept = kept * size;
   }
   if (!(kept == all)) return node.unsupported("reads a part of the elements with strides");

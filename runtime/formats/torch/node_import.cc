@@ -64,7 +64,8 @@ std::vector<ValueId> NodeImport::tensors(std::string_view name) {
   const Argument* const argument = find(name);
   std::vector<ValueId> found;
   if (!argument) return found;
-  if (argument->kind != "as_tensors" && argument->kind != "as_optional_tensors") return wrong_kind(name, *argument, "a list of tensors"), found;
+  if (argument->kind != "as_tensors" && argument->kind != "as_optional_tensors")
+    return wrong_kind(name, *argument, "a list of tensors"), found;
   for (const Json& each : argument->value.items()) {
     const Json plain = argument->kind == "as_tensors" ? each : each["as_tensor"];
     found.push_back(plain ? named(plain["name"], name) : kNone);

@@ -51,8 +51,8 @@ class NodeImport {
 
   // Arguments. An absent one, or None, has the fallback.
   bool has(std::string_view name) const;
-  graph::ValueId tensor(std::string_view name);           ///< must be there
-  graph::ValueId optional_tensor(std::string_view name);  ///< kNone if it is not
+  graph::ValueId tensor(std::string_view name);                ///< must be there
+  graph::ValueId optional_tensor(std::string_view name);       ///< kNone if it is not
   std::vector<graph::ValueId> tensors(std::string_view name);  ///< kNone for None
   bool is_tensor(std::string_view name) const;
   /// A tensor, or a number as a tensor of that type.
@@ -71,19 +71,19 @@ class NodeImport {
 
   // Results.
   const TensorMeta* meta(size_t result) const;
-  DType result_dtype() const;  ///< of the first result, as declared
+  DType result_dtype() const;                 ///< of the first result, as declared
   std::vector<int64_t> known_result_sizes();  ///< of the first result; an error if one is open
   void give(graph::ValueId value) { results_ = {value}; }
   void give(std::vector<graph::ValueId> values) { results_ = std::move(values); }
   const std::vector<graph::ValueId>& results() const { return results_; }
 
   // Frequent steps.
-  size_t rank(graph::ValueId x);                         ///< 0, and an error, if it is unknown
-  int64_t axis(int64_t dim, size_t rank);                ///< from 0 on; an error outside the rank
+  size_t rank(graph::ValueId x);           ///< 0, and an error, if it is unknown
+  int64_t axis(int64_t dim, size_t rank);  ///< from 0 on; an error outside the rank
   std::vector<int64_t> axes(std::string_view name, size_t rank);
-  graph::ValueId scalar(const Size& size);               ///< i64, rank 0
+  graph::ValueId scalar(const Size& size);                  ///< i64, rank 0
   graph::ValueId shape_of(const std::vector<Size>& sizes);  ///< i64, rank 1
-  graph::ValueId sized(graph::ValueId x, size_t axis);   ///< the length of an axis: i64, rank 0
+  graph::ValueId sized(graph::ValueId x, size_t axis);      ///< the length of an axis: i64, rank 0
 
   // Errors.
   void unsupported(std::string_view problem) { b.fail(Code::kUnsupported, problem); }

@@ -71,8 +71,9 @@ void import_layer_norm(NodeImport& node, Op op) {
     scale = constants(node, node.b.dtype(x), product(shape), 1);
     if (shape.size() > 1) scale = node.b.reshape(scale, shape);
   }
-  const ValueId y = node.b.add(op, {x, scale, op == Op::kRMSNormalization ? kNone : shift},
-                               {{"axis", -static_cast<int64_t>(shape.size())}, {"epsilon", node.number("eps", node.number("epsilon", fallback))}});
+  const ValueId y =
+      node.b.add(op, {x, scale, op == Op::kRMSNormalization ? kNone : shift},
+                 {{"axis", -static_cast<int64_t>(shape.size())}, {"epsilon", node.number("eps", node.number("epsilon", fallback))}});
   node.give({y, kNone, kNone});
 }
 

@@ -39,12 +39,12 @@ std::span<const OperatorRow> creation_operators();   // new tensors, types
 std::span<const OperatorRow> product_operators();    // products and convolutions
 std::span<const OperatorRow> pool_operators();
 std::span<const OperatorRow> norm_operators();
-std::span<const OperatorRow> image_operators();      // resizing and sampling
-std::span<const OperatorRow> sequence_operators();   // attention, recurrent networks
-std::span<const OperatorRow> size_operators();       // sizes and arithmetic on them
-std::span<const OperatorRow> program_operators();    // graphs within graphs, assertions
+std::span<const OperatorRow> image_operators();     // resizing and sampling
+std::span<const OperatorRow> sequence_operators();  // attention, recurrent networks
+std::span<const OperatorRow> size_operators();      // sizes and arithmetic on them
+std::span<const OperatorRow> program_operators();   // graphs within graphs, assertions
 
-// What families share.
+// Functions that families share.
 /// The type in which torch computes with two operands.
 DType promoted(NodeImport& node, std::string_view a, std::string_view b);
 /// x, as large as `shape` (i64 of rank 1) says.

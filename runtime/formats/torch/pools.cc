@@ -91,7 +91,8 @@ void import_adaptive_pool(NodeImport& node, Op op) {
       const int64_t begin = part * length / parts, end = ((part + 1) * length + parts - 1) / parts;
       for (int64_t at = begin; at < end; ++at) shares[static_cast<size_t>(at * parts + part)] = 1 / static_cast<float>(end - begin);
     }
-    const ValueId matrix = node.b.cast(node.b.constant(graph::make_constant(DType::kFloat32, Shape{length, parts}, shares.data())), node.b.dtype(x));
+    const ValueId matrix =
+        node.b.cast(node.b.constant(graph::make_constant(DType::kFloat32, Shape{length, parts}, shares.data())), node.b.dtype(x));
     List order;
     for (size_t a = 0; a < rank; ++a) order.push_back(static_cast<int64_t>(a));
     std::swap(order[axis], order[rank - 1]);

@@ -26,8 +26,7 @@ List for_axes(NodeImport& node, List values, size_t axes, std::string_view name)
 /// The weight of a linear layer is [out, in].
 void import_linear(NodeImport& node, Op) {
   const ValueId x = node.tensor("input"), weight = node.tensor("weight"), bias = node.optional_tensor("bias");
-  if (node.b.rank(x) == 2 && node.b.rank(weight) == 2)
-    return node.give(node.b.add(Op::kGemm, {x, weight, bias}, {{"transB", int64_t{1}}}));
+  if (node.b.rank(x) == 2 && node.b.rank(weight) == 2) return node.give(node.b.add(Op::kGemm, {x, weight, bias}, {{"transB", int64_t{1}}}));
   const bool row = node.b.rank(weight) == 1;
   const ValueId product = node.b.add(Op::kMatMul, {x, row ? weight : node.b.transpose(weight, {1, 0})});
   node.give(bias == kNone ? product : node.b.add(Op::kAdd, {product, bias}));
@@ -98,7 +97,9 @@ List kernel_of(NodeImport& node, ValueId weight, size_t axes) {
 /// Without a batch torch takes [channels, ...] as well.
 ValueId with_batch(NodeImport& node, ValueId x, size_t rank) { return node.rank(x) + 1 == rank ? node.b.unsqueeze(x, {0}) : x; }
 
-void give_without_batch(NodeImport& node, ValueId y, ValueId x) { node.give(node.b.rank(y) == node.b.rank(x) ? y : node.b.squeeze(y, {0})); }
+void give_without_batch(NodeImport& node, ValueId y, ValueId x) {
+  node.give(node.b.rank(y) == node.b.rank(x) ? y : node.b.squeeze(y, {0}));
+}
 
 void convolve(NodeImport& node, bool transposed) {
   const ValueId x = node.tensor("input"), weight = node.tensor("weight"), bias = node.optional_tensor("bias");
@@ -108,10 +109,13 @@ void convolve(NodeImport& node, bool transposed) {
   const List strides = for_axes(node, node.integers("stride", {1}), axes, "stride");
   const List dilations = for_axes(node, node.integers("dilation", {1}), axes, "dilation");
   if (std::ranges::min(strides) < 1 || std::ranges::min(dilations) < 1) return node.corrupt("a stride or dilation below 1");
-  Attributes attributes = {{"strides", strides}, {"dilations", dilations}, {"group", node.integer("groups", 1)},
+  Attributes attributes = {{"strides", strides},
+                           {"dilations", dilations},
+                           {"group", node.integer("groups", 1)},
                            {"kernel_shape", kernel_of(node, weight, axes)}};
   add_padding(node, axes, attributes);
-  if (transposed) attributes.insert_or_assign("output_padding", for_axes(node, node.integers("output_padding", {0}), axes, "output_padding"));
+  if (transposed)
+    attributes.insert_or_assign("output_padding", for_axes(node, node.integers("output_padding", {0}), axes, "output_padding"));
   const ValueId y = node.b.add(transposed ? Op::kConvTranspose : Op::kConv, {with_batch(node, x, rank), weight, bias}, attributes);
   give_without_batch(node, y, x);
 }

@@ -67,12 +67,15 @@ Result<ProgramInput> read_input(const Json& spec) {
   if (const Json user = spec["user_input"]) {
     const Argument argument = Argument::of(user["arg"]);
     if (argument.kind == "as_tensor") return ProgramInput{InputKind::kUser, argument.value["name"].text_or(""), {}, {}};
-    return Error{Code::kUnsupported, fmt::format("an input that is no tensor ({}); make it a constant of the model before the export", argument.kind)};
+    return Error{Code::kUnsupported,
+                 fmt::format("an input that is no tensor ({}); make it a constant of the model before the export", argument.kind)};
   }
   for (const StoredInput& stored : kStoredInputs)
     if (const Json found = spec[stored.key])
       return ProgramInput{std::string_view(stored.key) == "tensor_constant" ? InputKind::kConstant : InputKind::kParameter,
-                          found["arg"]["name"].text_or(""), found[stored.source].text_or(""), {}};
+                          found["arg"]["name"].text_or(""),
+                          found[stored.source].text_or(""),
+                          {}};
   if (const Json constant = spec["constant_input"])
     return ProgramInput{InputKind::kNumber, constant["name"].text_or(""), {}, constant["value"]};
   const std::string kind = spec.is_object() && spec.size() > 0 ? (*spec.members().begin()).key : "none";
@@ -156,7 +159,8 @@ Result<Program> read_program(const Json& json) {
   const auto major = json["schema_version"]["major"].integer();
   if (!major) return bad_program("does not say of which version its schema is");
   if (*major != kMajorVersion)
-    return Error{Code::kUnsupported, fmt::format("a program of schema {}; version {} is read (torch 2.5 and later)", *major, kMajorVersion)};
+    return Error{Code::kUnsupported,
+                 fmt::format("a program of schema {}; version {} is read (torch 2.5 and later)", *major, kMajorVersion)};
   Program program;
   const Json module = json["graph_module"];
   SERIN_TRY(program.graph, read_graph(module["graph"]));

@@ -63,8 +63,8 @@ struct ProgramInput {
 
 struct Program {
   ProgramGraph graph;
-  std::vector<ProgramInput> inputs;   ///< in the order of the graph's
-  std::vector<std::string> outputs;   ///< names of values, in the order of the user's
+  std::vector<ProgramInput> inputs;  ///< in the order of the graph's
+  std::vector<std::string> outputs;  ///< names of values, in the order of the user's
 };
 
 /// kUnsupported for a schema of another major version, and for programs that change their parameters, buffers or inputs.

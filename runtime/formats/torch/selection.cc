@@ -81,8 +81,7 @@ void import_index(NodeImport& node, Op) {
   const Indices indices = indices_of(node, rank);
   if (node.b.error()) return;
   if (indices.mask) return node.unsupported("selects by a mask, so that the size of the result depends on the data");
-  if (indices.tensors.size() == 1)
-    return node.give(node.b.add(Op::kGather, {x, indices.tensors[0]}, {{"axis", indices.axes[0]}}));
+  if (indices.tensors.size() == 1) return node.give(node.b.add(Op::kGather, {x, indices.tensors[0]}, {{"axis", indices.axes[0]}}));
   const List order = order_with_first(indices.axes, rank);
   const ValueId moved = is_identity(order) ? x : node.b.transpose(x, order);
   const ValueId places = paired(node, indices.tensors);
@@ -136,8 +135,10 @@ void import_scatter(NodeImport& node, Op op) {
                                                : expanded(node, node.operand("value", dtype), node.b.add(Op::kShape, {index}));
   graph::Attributes attributes = {{"axis", axis}};
   const std::string reduce = node.node().target.find("scatter_add") != std::string::npos ? "add" : node.text("reduce", "");
-  if (reduce == "add" || reduce == "sum") attributes.insert_or_assign("reduction", std::string("add"));
-  else if (!reduce.empty()) return node.unsupported(fmt::format("reduces by '{}'", reduce));
+  if (reduce == "add" || reduce == "sum")
+    attributes.insert_or_assign("reduction", std::string("add"));
+  else if (!reduce.empty())
+    return node.unsupported(fmt::format("reduces by '{}'", reduce));
   if (node.b.dims(source) != node.b.dims(index)) return node.unsupported("a source larger than the indices");
   node.give(node.b.add(op, {x, index, source}, attributes));
 }
@@ -170,8 +171,8 @@ void import_sort(NodeImport& node, Op op) {
   const ValueId x = node.tensor("self");
   const int64_t axis = node.axis(node.integer("dim", -1), node.rank(x));
   const ValueId length = node.b.reshape(node.sized(x, static_cast<size_t>(axis)), {1});
-  const auto sorted = node.b.add_with_results(op, 2, {x, length},
-                                              {{"axis", axis}, {"largest", int64_t{node.flag("descending", false)}}, {"sorted", int64_t{1}}});
+  const auto sorted = node.b.add_with_results(
+      op, 2, {x, length}, {{"axis", axis}, {"largest", int64_t{node.flag("descending", false)}}, {"sorted", int64_t{1}}});
   if (node.node().target.find("argsort") != std::string::npos) return node.give(sorted[1]);
   node.give(sorted);
 }
@@ -187,8 +188,9 @@ void import_triangle(NodeImport& node, Op op) {
 void import_one_hot(NodeImport& node, Op op) {
   const int64_t classes = node.integer("num_classes", -1);
   if (classes < 1) return node.unsupported("a number of classes that depends on the data");
-  node.give(node.b.add(op, {node.tensor("self"), node.b.constant(graph::make_constant(DType::kInt64, Shape{}, &classes)), node.b.integers({0, 1})},
-                       {{"axis", int64_t{-1}}}));
+  node.give(node.b.add(
+      op, {node.tensor("self"), node.b.constant(graph::make_constant(DType::kInt64, Shape{}, &classes)), node.b.integers({0, 1})},
+      {{"axis", int64_t{-1}}}));
 }
 
 void import_nonzero(NodeImport& node, Op op) {

@@ -58,7 +58,8 @@ void import_wrapped(NodeImport& node, Op) {
   if (at == arguments.size()) return node.corrupt("has no graph");
   if (node.node().target.find("autocast") != std::string::npos) {  // device, type, enabled, ...
     const auto enabled = std::ranges::find(arguments, "as_bool", &Argument::kind);
-    if (enabled == arguments.end() || enabled->value.boolean() != false) return node.unsupported("runs under autocast; export the model without it");
+    if (enabled == arguments.end() || enabled->value.boolean() != false)
+      return node.unsupported("runs under autocast; export the model without it");
   }
   std::vector<ValueId> inputs;
   for (size_t i = at + 1; i < arguments.size(); ++i) {
@@ -81,7 +82,7 @@ constexpr OperatorRow kSizeRows[] = {
     {"aten.numel", import_element_count, Op::kSize},
     {"aten.sym_numel", import_element_count, Op::kSize},
     {"aten.sym_size", import_size},
-        {"operator.add", import_size_arithmetic, Op::kAdd},
+    {"operator.add", import_size_arithmetic, Op::kAdd},
     {"operator.eq", import_size_arithmetic, Op::kEqual},
     {"operator.floordiv", import_size_quotient},
     {"operator.ge", import_size_arithmetic, Op::kGreaterOrEqual},

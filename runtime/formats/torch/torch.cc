@@ -44,12 +44,16 @@ Result<Archive> examine(const ZipArchive& zip) {
       found = true;
     }
   }
-  const bool script = std::ranges::any_of(zip.entries(), [](const auto& each) { return each.first.find("/code/__torch__") != std::string::npos; });
+  const bool script =
+      std::ranges::any_of(zip.entries(), [](const auto& each) { return each.first.find("/code/__torch__") != std::string::npos; });
   const bool pickle = std::ranges::any_of(zip.entries(), [](const auto& each) { return each.first.ends_with("/data.pkl"); });
   if (!found && script)
-    return Error{Code::kUnsupported, "is a TorchScript program: torch.export.save(torch.export.export(model, inputs), 'model.pt2'), of the model it was made from"};
+    return Error{
+        Code::kUnsupported,
+        "is a TorchScript program: torch.export.save(torch.export.export(model, inputs), 'model.pt2'), of the model it was made from"};
   if (!found && pickle)
-    return Error{Code::kUnsupported, "is pickled weights of torch.save, without a graph: torch.export.save(torch.export.export(model, inputs), 'model.pt2')"};
+    return Error{Code::kUnsupported,
+                 "is pickled weights of torch.save, without a graph: torch.export.save(torch.export.export(model, inputs), 'model.pt2')"};
   if (!found && zip.find("serialized_exported_program.json"))
     return Error{Code::kUnsupported, "is a program of torch 2.7 or before, whose weights are pickled: load and save it with a newer torch"};
   if (!found) return Error{Code::kCorrupt, "is a zip archive, but not of torch.export: it has no 'archive_format'"};
@@ -66,7 +70,8 @@ Result<Archive> examine(const ZipArchive& zip) {
   if (models.empty() && compiled)
     return Error{Code::kUnsupported, "is compiled by AOTInductor for one machine: serve what torch.export.save writes of the same program"};
   if (models.size() != 1)
-    return Error{Code::kUnsupported, fmt::format("has {} programs in '{}'; one is expected: [{}]", models.size(), folder, fmt::join(models, ", "))};
+    return Error{Code::kUnsupported,
+                 fmt::format("has {} programs in '{}'; one is expected: [{}]", models.size(), folder, fmt::join(models, ", "))};
   archive.model = models[0];
   return archive;
 }
@@ -100,7 +105,8 @@ Status import_program(const Program& program, const ZipArchive& zip, const Archi
     if (builder.error()) return *builder.error();
     if (value == graph::kNone) return Error{Code::kCorrupt, fmt::format("returns '{}', which nothing makes", name)};
     std::string unique = name;
-    for (int number = 2; std::ranges::find(output_names, unique) != output_names.end(); ++number) unique = fmt::format("{}_{}", name, number);
+    for (int number = 2; std::ranges::find(output_names, unique) != output_names.end(); ++number)
+      unique = fmt::format("{}_{}", name, number);
     if (unique != name || graph.producer(value) == graph::kNone) value = builder.add(graph::Op::kIdentity, {value});
     outputs.push_back(value);
     output_names.push_back(unique);
@@ -131,8 +137,10 @@ Result<graph::Graph> read(const std::shared_ptr<const InputFile>& file, const To
   if (const auto unsupported = unsupported_nodes(program.graph); !unsupported.empty()) {
     constexpr size_t kShown = 50;
     const bool one = unsupported.size() == 1;
-    const std::vector<std::string> shown(unsupported.begin(), unsupported.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, unsupported.size())));
-    return Error{Code::kUnsupported, fmt::format("{} {} not supported: {}{}", unsupported.size(), one ? "node uses an operator that is" : "nodes use operators that are",
+    const std::vector<std::string> shown(unsupported.begin(),
+                                         unsupported.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, unsupported.size())));
+    return Error{Code::kUnsupported, fmt::format("{} {} not supported: {}{}", unsupported.size(),
+                                                 one ? "node uses an operator that is" : "nodes use operators that are",
                                                  fmt::join(shown, ", "), unsupported.size() > kShown ? ", ..." : "")};
   }
   graph::Graph graph;

@@ -108,7 +108,8 @@ Result<graph::ConstantPtr> Weights::get(std::string_view name) const {
   const auto found = rows_.find(name);
   if (found == rows_.end()) return Error{Code::kNotFound, fmt::format("weight '{}' is not in the archive", name)};
   const Row& row = found->second;
-  if (row.pickled) return Error{Code::kUnsupported, fmt::format("weight '{}' is stored as a pickle, which is never read: it is no plain tensor", name)};
+  if (row.pickled)
+    return Error{Code::kUnsupported, fmt::format("weight '{}' is stored as a pickle, which is never read: it is no plain tensor", name)};
   auto meta = read_tensor_meta(row.meta);
   if (!meta) return meta.error().in(fmt::format("weight '{}'", name));
   SERIN_TRY(const Layout layout, layout_of(name, *meta));
@@ -116,8 +117,10 @@ Result<graph::ConstantPtr> Weights::get(std::string_view name) const {
   if (!entry) return bad_weight(name, fmt::format("has its bytes in '{}', which is not in the archive", row.path));
   const int64_t offset = meta->storage_offset.value_or(-1);
   const size_t width = dtype_size(meta->dtype), elements = entry->size / width;
-  if (offset < 0 || static_cast<uint64_t>(offset) > elements || static_cast<uint64_t>(layout.extent) > elements - static_cast<uint64_t>(offset))
-    return bad_weight(name, fmt::format("needs {} elements from {} on of '{}', which has {} bytes", layout.extent, offset, row.path, entry->size));
+  if (offset < 0 || static_cast<uint64_t>(offset) > elements ||
+      static_cast<uint64_t>(layout.extent) > elements - static_cast<uint64_t>(offset))
+    return bad_weight(
+        name, fmt::format("needs {} elements from {} on of '{}', which has {} bytes", layout.extent, offset, row.path, entry->size));
   const FileWindow window{archive_->file(), entry->offset + static_cast<size_t>(offset) * width};
   // Broadcast axes (stride 0) make more elements than there are bytes.
   if (layout.count > 4 * layout.extent && static_cast<size_t>(layout.count) * width > (size_t{64} << 20))

@@ -23,7 +23,9 @@ constexpr uint64_t kEncrypted = 1, kStored = 0, kUnixLink = 0120000;
 /// Little-endian fields of a part of the file.
 class Fields {
  public:
-  Fields(const InputFile& file, size_t offset, size_t size) : bytes_(size) { read_ = file.read(offset, std::as_writable_bytes(std::span(bytes_))); }
+  Fields(const InputFile& file, size_t offset, size_t size) : bytes_(size) {
+    read_ = file.read(offset, std::as_writable_bytes(std::span(bytes_)));
+  }
 
   const Status& status() const { return read_; }
   size_t size() const { return bytes_.size(); }
@@ -43,9 +45,7 @@ struct Directory {
   uint64_t offset = 0, size = 0, entries = 0;
 };
 
-Error bad_archive(std::string_view problem) {
-  return {Code::kCorrupt, fmt::format("zip archive: {}", problem)};
-}
+Error bad_archive(std::string_view problem) { return {Code::kCorrupt, fmt::format("zip archive: {}", problem)}; }
 
 Result<Directory> find_directory(const InputFile& file) {
   if (file.size() < kEndSize) return bad_archive("too short");
@@ -131,9 +131,11 @@ Result<ZipArchive> ZipArchive::open(std::shared_ptr<const InputFile> file) {
   std::vector<std::pair<size_t, size_t>> ranges;
   size_t at = 0;
   for (uint64_t i = 0; i < directory.entries; ++i) {
-    if (fields.size() - at < kDirectoryRow || fields.at(at, 4) != kRow) return bad_archive(fmt::format("row {} of the directory is damaged", i));
+    if (fields.size() - at < kDirectoryRow || fields.at(at, 4) != kRow)
+      return bad_archive(fmt::format("row {} of the directory is damaged", i));
     const size_t name = fields.at(at + 28, 2), extra = fields.at(at + 30, 2), comment = fields.at(at + 32, 2);
-    if (fields.size() - at - kDirectoryRow < name + extra + comment) return bad_archive(fmt::format("row {} of the directory is cut off", i));
+    if (fields.size() - at - kDirectoryRow < name + extra + comment)
+      return bad_archive(fmt::format("row {} of the directory is cut off", i));
     Row row{std::string(fields.text(at + kDirectoryRow, name)), fields.at(at + 20, 4), fields.at(at + 24, 4), fields.at(at + 42, 4),
             static_cast<uint32_t>(fields.at(at + 16, 4))};
     const uint64_t flags = fields.at(at + 8, 2), method = fields.at(at + 10, 2), mode = fields.at(at + 40, 2);
@@ -144,13 +146,15 @@ Result<ZipArchive> ZipArchive::open(std::shared_ptr<const InputFile> file) {
     if ((mode & 0170000) == kUnixLink) return refuse("is a link");
     if (flags & kEncrypted) return Error{Code::kUnsupported, fmt::format("zip archive: '{}' is encrypted", row.name)};
     if (method != kStored)
-      return Error{Code::kUnsupported, fmt::format("zip archive: '{}' is compressed; torch.export.save stores entries as they are", row.name)};
+      return Error{Code::kUnsupported,
+                   fmt::format("zip archive: '{}' is compressed; torch.export.save stores entries as they are", row.name)};
     if (!widen(fields, extra_begin, extra_begin + extra, row)) return refuse("has no 64-bit sizes");
     if (row.compressed != row.size) return refuse("is stored in another size than it has");
     if (row.local > directory.offset || directory.offset - row.local < kLocalSize) return refuse("lies outside the file");
     const Fields local(*file, row.local, kLocalSize);
     SERIN_CHECK(local.status());
-    if (local.at(0, 4) != kLocal || local.at(8, 2) != kStored || local.at(26, 2) != name) return refuse("has a header that contradicts the directory");
+    if (local.at(0, 4) != kLocal || local.at(8, 2) != kStored || local.at(26, 2) != name)
+      return refuse("has a header that contradicts the directory");
     const uint64_t data = row.local + kLocalSize + name + local.at(28, 2);
     if (data > directory.offset || row.size > directory.offset - data) return refuse("lies outside the file");
     const Fields local_name(*file, row.local + kLocalSize, name);
@@ -176,8 +180,7 @@ const ZipEntry* ZipArchive::find(std::string_view name) const {
 Result<std::string> ZipArchive::read(std::string_view name, size_t limit) const {
   const ZipEntry* const entry = find(name);
   if (!entry) return bad_archive(fmt::format("has no '{}'", name));
-  if (entry->size > limit)
-    return Error{Code::kTooLarge, fmt::format("'{}' has {} bytes; {} are allowed", name, entry->size, limit)};
+  if (entry->size > limit) return Error{Code::kTooLarge, fmt::format("'{}' has {} bytes; {} are allowed", name, entry->size, limit)};
   std::string text(entry->size, '\0');
   SERIN_CHECK(file_->read(entry->offset, std::as_writable_bytes(std::span(text))));
   boost::crc_32_type sum;

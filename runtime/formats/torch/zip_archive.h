@@ -1,7 +1,7 @@
 // zip_archive.h: the files in a zip archive whose entries are stored, as torch writes them.
 //
-// An archive is refused as a whole if any entry is compressed or encrypted, lies outside the file or on another entry, has a name that
-// leaves the archive's folder, is a link, or occurs twice. Nothing is unpacked: an entry is a window of the open file.
+// An archive is refused as a whole if any entry is compressed, encrypted or a link, or occurs twice. So is one with an entry outside the
+// file, on another entry, or with a name that leaves the archive's folder. Nothing is copied: an entry is a window of the open file.
 #pragma once
 
 #include <cstddef>

@@ -121,8 +121,7 @@ ValueId linked(graph::Builder& b, const Ensemble& ensemble, ValueId sums) {
     case Link::kExponential: return as_prediction(b, ensemble, b.add(Op::kExp, {sums}));
     case Link::kLogExponential: return as_prediction(b, ensemble, b.add(Op::kSoftplus, {sums}));
     case Link::kSignedSquare: return as_prediction(b, ensemble, b.add(Op::kMul, {sums, b.add(Op::kAbs, {sums})}));
-    case Link::kPositive:
-      return as_prediction(b, ensemble, b.cast(b.add(Op::kGreater, {sums, f32(b, 0)}), DType::kFloat32));
+    case Link::kPositive: return as_prediction(b, ensemble, b.cast(b.add(Op::kGreater, {sums, f32(b, 0)}), DType::kFloat32));
     case Link::kIdentity: break;
   }
   return as_prediction(b, ensemble, sums);
@@ -160,11 +159,21 @@ Result<graph::Graph> build_graph(const Ensemble& ensemble) {
     x = b.add(Op::kConstantOfShape, {whole}, {{"value", graph::make_scalar(DType::kFloat32, 0)}});
   } else {
     x = b.add(Op::kTreeEnsemble, {x},
-              {{"nodes_featureids", lists.features}, {"nodes_modes", lists.modes}, {"nodes_truenodeids", lists.yes},
-               {"nodes_falsenodeids", lists.no}, {"nodes_trueleafs", lists.yes_leaf}, {"nodes_falseleafs", lists.no_leaf},
-               {"nodes_missing_value_tracks_true", lists.missing}, {"nodes_splits", lists.splits}, {"leaf_targetids", lists.targets},
-               {"leaf_weights", lists.weights}, {"membership_values", lists.members}, {"tree_roots", lists.roots},
-               {"n_targets", ensemble.targets}, {"aggregate_function", std::string("SUM")}, {"post_transform", std::string("NONE")}});
+              {{"nodes_featureids", lists.features},
+               {"nodes_modes", lists.modes},
+               {"nodes_truenodeids", lists.yes},
+               {"nodes_falsenodeids", lists.no},
+               {"nodes_trueleafs", lists.yes_leaf},
+               {"nodes_falseleafs", lists.no_leaf},
+               {"nodes_missing_value_tracks_true", lists.missing},
+               {"nodes_splits", lists.splits},
+               {"leaf_targetids", lists.targets},
+               {"leaf_weights", lists.weights},
+               {"membership_values", lists.members},
+               {"tree_roots", lists.roots},
+               {"n_targets", ensemble.targets},
+               {"aggregate_function", std::string("SUM")},
+               {"post_transform", std::string("NONE")}});
   }
   if (std::ranges::any_of(base, [](double value) { return value != 0; })) {
     std::vector<float> values(base.begin(), base.end());

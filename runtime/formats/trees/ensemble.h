@@ -17,8 +17,8 @@ inline constexpr int64_t kMostFeatures = 1 << 20, kMostClasses = 1 << 16;
 /// A split of a tree. A child >= 0 is a split, one < 0 the leaf ~child.
 struct Split {
   int64_t feature = 0;
-  float threshold = 0;             ///< yes: x <= threshold
-  std::vector<double> members;     ///< of a categorical split: yes: the integer part of x is one of them
+  float threshold = 0;          ///< yes: x <= threshold
+  std::vector<double> members;  ///< of a categorical split: yes: the integer part of x is one of them
   bool categorical = false;
   bool missing_is_yes = false;
   int64_t yes = 0, no = 0;
@@ -30,17 +30,17 @@ struct Tree {
   int64_t target = 0;  ///< the class or output that it votes for
 };
 
-/// What becomes of the sums. A binary classifier has one sum, the others one for each class.
+/// The function of the sums. A binary classifier has one sum, the others one for each class.
 enum class Link : uint8_t {
   kIdentity,
-  kBinary,         ///< probabilities [1 - p, p] with p = sigmoid(scale * sum)
-  kSoftmax,        ///< probabilities
-  kOneVersusAll,   ///< "probabilities" sigmoid(scale * sum), which need not sum to 1
-  kSigmoid,        ///< prediction sigmoid(scale * sum)
-  kExponential,    ///< prediction exp(sum)
-  kLogExponential, ///< prediction log(1 + exp(sum))
-  kSignedSquare,   ///< prediction sum * |sum|
-  kPositive,       ///< prediction 1 if sum > 0, else 0
+  kBinary,          ///< probabilities [1 - p, p] with p = sigmoid(scale * sum)
+  kSoftmax,         ///< probabilities
+  kOneVersusAll,    ///< "probabilities" sigmoid(scale * sum), which need not sum to 1
+  kSigmoid,         ///< prediction sigmoid(scale * sum)
+  kExponential,     ///< prediction exp(sum)
+  kLogExponential,  ///< prediction log(1 + exp(sum))
+  kSignedSquare,    ///< prediction sum * |sum|
+  kPositive,        ///< prediction 1 if sum > 0, else 0
 };
 
 struct Ensemble {

@@ -98,7 +98,8 @@ class Missing {
   explicit Missing(int64_t features) : kinds_(static_cast<size_t>(features)) {}
 
   Status note(int64_t feature, uint64_t kind) {
-    if (feature < 0 || feature >= static_cast<int64_t>(kinds_.size())) return bad_model(fmt::format("feature {} of {}", feature, kinds_.size()));
+    if (feature < 0 || feature >= static_cast<int64_t>(kinds_.size()))
+      return bad_model(fmt::format("feature {} of {}", feature, kinds_.size()));
     auto& noted = kinds_[static_cast<size_t>(feature)];
     if (noted && (*noted == kMissingZero) != (kind == kMissingZero))
       return Error{Code::kUnsupported, fmt::format("LightGBM model: zeros of feature {} are missing values in some trees only", feature)};
@@ -130,7 +131,8 @@ Result<Tree> read_tree(const Block& block, Missing& missing) {
   SERIN_TRY(const int64_t leaves, integer_of(block, "num_leaves", 1, int64_t{1} << 31));
   if (block.contains("is_linear") && text_of(block, "is_linear") != "0")
     return Error{Code::kUnsupported, "LightGBM model: has linear trees (linear_tree=true), which are not supported: train without them"};
-  if (text_of(block, "leaf_value").size() / 2 + 1 < static_cast<size_t>(leaves)) return bad_model(fmt::format("fewer than {} leaf values", leaves));
+  if (text_of(block, "leaf_value").size() / 2 + 1 < static_cast<size_t>(leaves))
+    return bad_model(fmt::format("fewer than {} leaf values", leaves));
   SERIN_TRY(tree.leaves, numbers_of<double>(block, "leaf_value", static_cast<size_t>(leaves)));
   const auto splits = static_cast<size_t>(leaves) - 1;
   if (splits == 0) return tree;
@@ -148,7 +150,8 @@ Result<Tree> read_tree(const Block& block, Missing& missing) {
   if (lists > 0) {
     SERIN_TRY(boundaries, numbers_of<int64_t>(block, "cat_boundaries", static_cast<size_t>(lists) + 1));
     const int64_t count = boundaries.back();
-    if (boundaries.front() != 0 || !std::ranges::is_sorted(boundaries) || count > static_cast<int64_t>(text_of(block, "cat_threshold").size()))
+    if (boundaries.front() != 0 || !std::ranges::is_sorted(boundaries) ||
+        count > static_cast<int64_t>(text_of(block, "cat_threshold").size()))
       return bad_model("'cat_boundaries' contradict 'cat_threshold'");
     SERIN_TRY(words, numbers_of<uint32_t>(block, "cat_threshold", static_cast<size_t>(count)));
   }
@@ -182,11 +185,25 @@ Status set_link(std::string_view objective, Ensemble& ensemble) {
     Link link;
   };
   constexpr Row kRows[] = {
-      {"binary", Link::kBinary}, {"multiclass", Link::kSoftmax}, {"multiclassova", Link::kOneVersusAll}, {"cross_entropy", Link::kSigmoid},
-      {"cross_entropy_lambda", Link::kLogExponential}, {"poisson", Link::kExponential}, {"gamma", Link::kExponential}, {"tweedie", Link::kExponential},
-      {"regression", Link::kIdentity}, {"regression_l1", Link::kIdentity}, {"huber", Link::kIdentity}, {"fair", Link::kIdentity},
-      {"quantile", Link::kIdentity}, {"mape", Link::kIdentity}, {"lambdarank", Link::kIdentity}, {"rank_xendcg", Link::kIdentity},
-      {"custom", Link::kIdentity}, {"none", Link::kIdentity}, {"", Link::kIdentity},
+      {"binary", Link::kBinary},
+      {"multiclass", Link::kSoftmax},
+      {"multiclassova", Link::kOneVersusAll},
+      {"cross_entropy", Link::kSigmoid},
+      {"cross_entropy_lambda", Link::kLogExponential},
+      {"poisson", Link::kExponential},
+      {"gamma", Link::kExponential},
+      {"tweedie", Link::kExponential},
+      {"regression", Link::kIdentity},
+      {"regression_l1", Link::kIdentity},
+      {"huber", Link::kIdentity},
+      {"fair", Link::kIdentity},
+      {"quantile", Link::kIdentity},
+      {"mape", Link::kIdentity},
+      {"lambdarank", Link::kIdentity},
+      {"rank_xendcg", Link::kIdentity},
+      {"custom", Link::kIdentity},
+      {"none", Link::kIdentity},
+      {"", Link::kIdentity},
   };
   std::string_view name;
   bool first = true, square = false;
@@ -201,7 +218,8 @@ Status set_link(std::string_view objective, Ensemble& ensemble) {
     }
   });
   const auto found = std::ranges::find(kRows, name, &Row::name);
-  if (found == std::end(kRows)) return Error{Code::kUnsupported, fmt::format("LightGBM model: objective '{}' is not supported", objective.substr(0, 80))};
+  if (found == std::end(kRows))
+    return Error{Code::kUnsupported, fmt::format("LightGBM model: objective '{}' is not supported", objective.substr(0, 80))};
   ensemble.link = square ? Link::kSignedSquare : found->link;
   if (ensemble.link == Link::kBinary || ensemble.link == Link::kOneVersusAll) ensemble.scale = scale;
   if (!(ensemble.scale > 0)) return bad_model("a sigmoid that is not above 0");
@@ -241,7 +259,8 @@ Result<graph::Graph> read_lightgbm_text(std::string_view text) {
   if (!ended) return bad_model("has no 'end of trees'; the file is cut off");
   if (ensemble.trees.empty() || static_cast<int64_t>(ensemble.trees.size()) % ensemble.targets != 0)
     return bad_model(fmt::format("{} trees for {} in each iteration", ensemble.trees.size(), ensemble.targets));
-  if (header.contains("average_output")) ensemble.divisor = static_cast<double>(ensemble.trees.size()) / static_cast<double>(ensemble.targets);
+  if (header.contains("average_output"))
+    ensemble.divisor = static_cast<double>(ensemble.trees.size()) / static_cast<double>(ensemble.targets);
   ensemble.zero_is_missing = missing.zeros();
   return build_graph(ensemble);
 }

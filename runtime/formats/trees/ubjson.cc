@@ -33,8 +33,8 @@ class Transcoder {
   struct Open {
     bool object = false;
     bool counted = false;
-    uint64_t left = 0;   ///< elements, if they are counted
-    char type = '\0';    ///< of all elements, if it is stated
+    uint64_t left = 0;  ///< elements, if they are counted
+    char type = '\0';   ///< of all elements, if it is stated
     bool first = true;
   };
 
@@ -91,8 +91,10 @@ class Transcoder {
   }
 
   void append_number(double value, std::string digits) {
-    if (std::isfinite(value)) out_ += digits;
-    else out_ += std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+    if (std::isfinite(value))
+      out_ += digits;
+    else
+      out_ += std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
   }
 
   Status value(char type) {

@@ -20,7 +20,6 @@ namespace {
 
 using namespace trees;  // NOLINT(google-build-using-namespace): the format's own folder
 
-
 Error bad_booster(std::string_view problem) { return {Code::kCorrupt, fmt::format("XGBoost model: {}", problem)}; }
 
 /// How a sum is made from base_score, and a prediction from the sum.
@@ -85,7 +84,8 @@ Result<std::vector<double>> base_scores(const Json& json) {
 
 Result<std::vector<int64_t>> integers_of(const Json& json, std::string_view key, size_t count) {
   const Json list = json[key];
-  if (!list.is_array() || list.size() != count) return bad_booster(fmt::format("'{}' has {} elements, {} are needed", key, list.size(), count));
+  if (!list.is_array() || list.size() != count)
+    return bad_booster(fmt::format("'{}' has {} elements, {} are needed", key, list.size(), count));
   std::vector<int64_t> numbers;
   numbers.reserve(count);
   for (const Json& each : list.items()) {
@@ -99,7 +99,8 @@ Result<std::vector<int64_t>> integers_of(const Json& json, std::string_view key,
 
 Result<std::vector<float>> floats_of(const Json& json, std::string_view key, size_t count) {
   const Json list = json[key];
-  if (!list.is_array() || list.size() != count) return bad_booster(fmt::format("'{}' has {} elements, {} are needed", key, list.size(), count));
+  if (!list.is_array() || list.size() != count)
+    return bad_booster(fmt::format("'{}' has {} elements, {} are needed", key, list.size(), count));
   std::vector<float> numbers;
   numbers.reserve(count);
   for (const Json& each : list.items()) {
@@ -121,17 +122,20 @@ Result<std::map<int64_t, std::vector<double>>> categories_of(const Json& json) {
   SERIN_TRY(const auto all, integers_of(json, "categories", json["categories"].size()));
   const auto total = static_cast<int64_t>(all.size());
   for (size_t i = 0; i < count; ++i) {
-    if (begins[i] < 0 || begins[i] > total || sizes[i] < 0 || sizes[i] > total - begins[i]) return bad_booster("categories outside of their list");
+    if (begins[i] < 0 || begins[i] > total || sizes[i] < 0 || sizes[i] > total - begins[i])
+      return bad_booster("categories outside of their list");
     std::vector<double> members;
     for (int64_t at = begins[i]; at < begins[i] + sizes[i]; ++at) members.push_back(static_cast<double>(all[static_cast<size_t>(at)]));
-    if (!found.emplace(nodes[i], std::move(members)).second) return bad_booster(fmt::format("two lists of categories for node {}", nodes[i]));
+    if (!found.emplace(nodes[i], std::move(members)).second)
+      return bad_booster(fmt::format("two lists of categories for node {}", nodes[i]));
   }
   return found;
 }
 
 Result<Tree> booster_tree(const Json& json, double weight) {
   SERIN_TRY(const int64_t vector, parameter(json["tree_param"], "size_leaf_vector", 1, kMostClasses));
-  if (vector > 1) return Error{Code::kUnsupported, "XGBoost model: leaves with several outputs (multi_strategy=multi_output_tree) are not supported"};
+  if (vector > 1)
+    return Error{Code::kUnsupported, "XGBoost model: leaves with several outputs (multi_strategy=multi_output_tree) are not supported"};
   const size_t count = json["left_children"].size();
   if (count == 0) return bad_booster("a tree without nodes");
   SERIN_TRY(const auto left, integers_of(json, "left_children", count));
@@ -185,7 +189,8 @@ Result<graph::Graph> read_booster(const Json& root) {
   Json booster = learner["gradient_booster"];
   const std::string kind = booster["name"].text_or("");
   std::vector<float> drops;
-  if (kind == "dart") booster = booster["gbtree"];
+  if (kind == "dart")
+    booster = booster["gbtree"];
   else if (kind != "gbtree")
     return Error{Code::kUnsupported, fmt::format("XGBoost model: booster '{}'; gbtree and dart are supported", kind)};
   const Json model = booster["model"], parameters = learner["learner_model_param"];
@@ -203,13 +208,16 @@ Result<graph::Graph> read_booster(const Json& root) {
   ensemble.targets = std::max<int64_t>({1, class_count, target_count});
   const std::string objective = learner["objective"]["name"].text_or("");
   const auto found = std::ranges::find(kObjectives, std::string_view(objective), &Objective::name);
-  if (found == std::end(kObjectives)) return Error{Code::kUnsupported, fmt::format("XGBoost model: objective '{}' is not supported", objective)};
+  if (found == std::end(kObjectives))
+    return Error{Code::kUnsupported, fmt::format("XGBoost model: objective '{}' is not supported", objective)};
   ensemble.link = found->link;
-  if (ensemble.link == Link::kSoftmax && class_count < 2) return bad_booster(fmt::format("{} classes for objective '{}'", class_count, objective));
+  if (ensemble.link == Link::kSoftmax && class_count < 2)
+    return bad_booster(fmt::format("{} classes for objective '{}'", class_count, objective));
   if (ensemble.link == Link::kBinary && ensemble.targets > 1) ensemble.link = Link::kOneVersusAll;
   SERIN_TRY(std::vector<double> base, base_scores(parameters["base_score"]));
   if (base.size() == 1) base.assign(static_cast<size_t>(ensemble.targets), base[0]);
-  if (base.size() != static_cast<size_t>(ensemble.targets)) return bad_booster(fmt::format("{} base scores for {} outputs", base.size(), ensemble.targets));
+  if (base.size() != static_cast<size_t>(ensemble.targets))
+    return bad_booster(fmt::format("{} base scores for {} outputs", base.size(), ensemble.targets));
   for (const double score : base) {
     ensemble.base.push_back(found->margin(score));
     if (!std::isfinite(ensemble.base.back())) return bad_booster(fmt::format("base score {} has no margin", score));
@@ -228,7 +236,8 @@ Result<graph::Graph> read_booster(const Json& root) {
 
 Result<graph::Graph> read_xgboost_bytes(std::string bytes) {
   const size_t begin = bytes.find_first_not_of(" \t\r\n");
-  const bool binary = bytes.size() > 1 && bytes[0] == '{' && bytes[1] != '"' && begin == 0 && bytes.find_first_not_of(" \t\r\n", 1) == 1 && bytes[1] != '}';
+  const bool binary =
+      bytes.size() > 1 && bytes[0] == '{' && bytes[1] != '"' && begin == 0 && bytes.find_first_not_of(" \t\r\n", 1) == 1 && bytes[1] != '}';
   if (binary) {
     SERIN_TRY(bytes, trees::json_from_ubjson(bytes));
   }

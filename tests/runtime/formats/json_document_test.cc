@@ -35,7 +35,8 @@ TEST(Json, ReadsValuesInTheirOrder) {
 }
 
 TEST(Json, DecodesTexts) {
-  EXPECT_EQ(parse(R"("a\"\\\/\b\f\n\r\tA\u00e9\u20ac\ud83d\ude00\ud83d!")").root().text(), "a\"\\/\b\f\n\r\tA\u00e9\u20ac\U0001F600\uFFFD!");
+  EXPECT_EQ(parse(R"("a\"\\\/\b\f\n\r\tA\u00e9\u20ac\ud83d\ude00\ud83d!")").root().text(),
+            "a\"\\/\b\f\n\r\tA\u00e9\u20ac\U0001F600\uFFFD!");
   EXPECT_EQ(parse(R"({"\u0061": 1})").root()["a"].integer(), 1);
 }
 
@@ -53,8 +54,10 @@ TEST(Json, ConvertsNumbersExactly) {
 }
 
 TEST(Json, RefusesWhatIsNone) {
-  for (const char* text : {"", " ", "{", "}", "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{1:2}", "01", "1.", "1e", "-", "+1", ".5", "nul",
-                           "\"", "\"\\q\"", "\"\\u12\"", "\"\n\"", "[1] 2", "'a'", "{\"a\":1 \"b\":2}", "Inf"})
+  for (const char* text :
+       {"",   " ", "{",  "}",  "[1,]", "[1 2]", "{\"a\"}", "{\"a\":}",  "{\"a\":1,}", "{1:2}", "01",  "1.",
+        "1e", "-", "+1", ".5", "nul",  "\"",    "\"\\q\"", "\"\\u12\"", "\"\n\"",     "[1] 2", "'a'", "{\"a\":1 \"b\":2}",
+        "Inf"})
     EXPECT_FALSE(JsonDocument::parse(text)) << text;
   EXPECT_FALSE(JsonDocument::parse("\"\xff\""));
   EXPECT_THAT(JsonDocument::parse(R"({"a": 1, "\u0061": 2})").error().message, HasSubstr("'a' occurs twice"));

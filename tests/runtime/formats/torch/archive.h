@@ -58,22 +58,23 @@ inline std::string zip(const std::vector<ZipFile>& files) {
     crc.process_bytes(file.content.data(), file.content.size());
     const auto size = static_cast<uint32_t>(file.content.size());
     const auto offset = static_cast<uint32_t>(bytes.size());
-    const std::string middle = little(20, 2) + little(file.flags, 2) + little(file.method, 2) + little(0, 4) +
-                               little(file.checksum.value_or(crc.checksum()), 4);
+    const std::string middle =
+        little(20, 2) + little(file.flags, 2) + little(file.method, 2) + little(0, 4) + little(file.checksum.value_or(crc.checksum()), 4);
     bytes += "PK\3\4" + middle + little(size, 4) + little(size, 4) + little(file.name.size(), 2) + little(0, 2) + file.name + file.content;
     directory += "PK\1\2" + little(3 << 8 | 20, 2) + middle + little(file.size.value_or(size), 4) + little(file.size.value_or(size), 4) +
-                 little(file.name.size(), 2) + little(0, 2) + little(0, 2) + little(0, 2) + little(0, 2) + little(uint64_t{file.mode} << 16, 4) +
-                 little(file.offset.value_or(offset), 4) + file.name;
+                 little(file.name.size(), 2) + little(0, 2) + little(0, 2) + little(0, 2) + little(0, 2) +
+                 little(uint64_t{file.mode} << 16, 4) + little(file.offset.value_or(offset), 4) + file.name;
   }
   const std::string count = little(files.size(), 2);
-  return bytes + directory + "PK\5\6" + little(0, 2) + little(0, 2) + count + count + little(directory.size(), 4) + little(bytes.size(), 4) +
-         little(0, 2);
+  return bytes + directory + "PK\5\6" + little(0, 2) + little(0, 2) + count + count + little(directory.size(), 4) +
+         little(bytes.size(), 4) + little(0, 2);
 }
 
 inline std::string tensor(const std::string& name) { return fmt::format(R"({{"as_tensor": {{"name": "{}"}}}})", name); }
 inline std::string meta(const std::string& sizes, int dtype = 7, const std::string& strides = "") {
   const std::string order = strides.empty() ? sizes : strides;
-  return fmt::format(R"({{"dtype": {}, "sizes": [{}], "strides": [{}], "storage_offset": {{"as_int": 0}}, "layout": 7}})", dtype, sizes, order);
+  return fmt::format(R"({{"dtype": {}, "sizes": [{}], "strides": [{}], "storage_offset": {{"as_int": 0}}, "layout": 7}})", dtype, sizes,
+                     order);
 }
 inline std::string sizes(const std::vector<int64_t>& numbers) {
   std::string text;
@@ -82,10 +83,13 @@ inline std::string sizes(const std::vector<int64_t>& numbers) {
 }
 
 /// node("relu", "relu.default", {{"self", tensor("x")}})
-inline std::string node(const std::string& name, const std::string& target, const std::vector<std::pair<std::string, std::string>>& arguments) {
+inline std::string node(const std::string& name, const std::string& target,
+                        const std::vector<std::pair<std::string, std::string>>& arguments) {
   std::string inputs;
-  for (const auto& [key, value] : arguments) inputs += fmt::format(R"({}{{"name": "{}", "arg": {}, "kind": 1}})", inputs.empty() ? "" : ", ", key, value);
-  return fmt::format(R"({{"target": "torch.ops.aten.{}", "inputs": [{}], "outputs": [{}], "metadata": {{}}}})", target, inputs, tensor(name));
+  for (const auto& [key, value] : arguments)
+    inputs += fmt::format(R"({}{{"name": "{}", "arg": {}, "kind": 1}})", inputs.empty() ? "" : ", ", key, value);
+  return fmt::format(R"({{"target": "torch.ops.aten.{}", "inputs": [{}], "outputs": [{}], "metadata": {{}}}})", target, inputs,
+                     tensor(name));
 }
 
 /// A program with input x f32[2,3], weight w f32[2,3] and these nodes.
@@ -110,7 +114,8 @@ struct TestProgram {
 
 inline std::string weight_row(const std::string& how = meta(sizes({2, 3}), 7, sizes({3, 1})), const std::string& path = "weight_0",
                               const std::string& pickled = "false") {
-  return fmt::format(R"({{"config": {{"layer.w": {{"path_name": "{}", "is_param": true, "use_pickle": {}, "tensor_meta": {}}}}}}})", path, pickled, how);
+  return fmt::format(R"({{"config": {{"layer.w": {{"path_name": "{}", "is_param": true, "use_pickle": {}, "tensor_meta": {}}}}}}})", path,
+                     pickled, how);
 }
 
 inline std::vector<ZipFile> files_of(const std::string& program, const std::string& weights = weight_row(), size_t weight_bytes = 24) {

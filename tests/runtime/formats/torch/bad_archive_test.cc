@@ -75,7 +75,8 @@ TEST(TorchArchive, M4_NamesWhatElseItIs) {
   EXPECT_THAT(says(zip({{"hello.txt", "x"}})), HasSubstr("no 'archive_format'"));
   EXPECT_THAT(says(zip({{"m/archive_format", "pt3"}, {"m/byteorder", "little"}})), HasSubstr("'pt3'"));
   EXPECT_THAT(says(zip({{"m/archive_format", "pt2"}, {"m/byteorder", "big"}})), HasSubstr("'big'"));
-  EXPECT_THAT(says(zip({{"m/archive_format", "pt2"}, {"m/byteorder", "little"}, {"m/data/aotinductor/model/x.so", ""}})), HasSubstr("AOTInductor"));
+  EXPECT_THAT(says(zip({{"m/archive_format", "pt2"}, {"m/byteorder", "little"}, {"m/data/aotinductor/model/x.so", ""}})),
+              HasSubstr("AOTInductor"));
   EXPECT_THAT(says(zip({{"m/archive_format", "pt2"}, {"m/byteorder", "little"}})), HasSubstr("has 0 programs"));
 }
 

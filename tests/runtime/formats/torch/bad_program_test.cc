@@ -32,7 +32,8 @@ TEST(TorchProgram, M3_IsNoJson) {
 TEST(TorchProgram, M5_NamesVersionsAndAllUnknownOperators) {
   EXPECT_THAT(error_of(read(TestProgram{.nodes = {kAdd}, .version = R"({"major": 9})"})), HasSubstr("schema 9"));
   const std::string error = error_of(read(TestProgram{{node("a", "frobnicate.default", {}), node("y", "wobble.out", {})}}));
-  EXPECT_THAT(error, AllOf(HasSubstr("2 nodes use operators"), HasSubstr("'a' (torch.ops.aten.frobnicate.default)"), HasSubstr("'y' (torch.ops.aten.wobble.out)")));
+  EXPECT_THAT(error, AllOf(HasSubstr("2 nodes use operators"), HasSubstr("'a' (torch.ops.aten.frobnicate.default)"),
+                           HasSubstr("'y' (torch.ops.aten.wobble.out)")));
 }
 
 TEST(TorchProgram, M6_BrokenGraphs) {
@@ -87,14 +88,15 @@ TEST(TorchProgram, M9_BrokenArguments) {
   EXPECT_THAT(error_of_node("dropout.default", {{"input", kX}, {"train", R"({"as_bool": true})"}}), HasSubstr("training mode"));
   const std::string pool = node("y", "max_pool1d.default", {{"self", kX}, {"kernel_size", ints("0")}});
   EXPECT_THAT(error_of(read(TestProgram{{pool}})), HasSubstr("kernel or stride below 1"));
-  const std::string twice = R"({"target": "torch.ops.aten.relu.default", "inputs": [{"name": "self", "arg": )" + kX + R"(}, {"name": "self", "arg": )" + kX +
-                            R"(}], "outputs": [)" + tensor("y") + "]}";
+  const std::string twice = R"({"target": "torch.ops.aten.relu.default", "inputs": [{"name": "self", "arg": )" + kX +
+                            R"(}, {"name": "self", "arg": )" + kX + R"(}], "outputs": [)" + tensor("y") + "]}";
   EXPECT_THAT(error_of(read(TestProgram{{twice}})), HasSubstr("'self' twice"));
 }
 
 TEST(TorchProgram, M10_DeclaredTypesThatAreNotSo) {
   const std::string declared = R"(, "y": )" + meta(sizes({2, 4}));
-  EXPECT_THAT(error_of(read(TestProgram{.nodes = {kAdd}, .declared = declared})), HasSubstr("gives f32[2,3], but the program declares f32[2,4]"));
+  EXPECT_THAT(error_of(read(TestProgram{.nodes = {kAdd}, .declared = declared})),
+              HasSubstr("gives f32[2,3], but the program declares f32[2,4]"));
   const std::string narrow = meta(sizes({2, 4}));
   EXPECT_THAT(error_of(read(TestProgram{.nodes = {kAdd}, .x = narrow})), HasSubstr("y"));
 }
@@ -103,13 +105,15 @@ TEST(TorchProgram, M12_TensorsTooLargeToMake) {
   EXPECT_THAT(error_of_node("full.default", {{"size", ints("1099511627776, 1099511627776")}, {"fill_value", integer(1)}}), HasSubstr("y"));
   EXPECT_THAT(error_of_node("repeat.default", {{"self", kX}, {"repeats", ints("1099511627776, 1099511627776")}}), HasSubstr("y"));
   EXPECT_THAT(error_of_node("eye.default", {{"n", integer(1 << 30)}}), HasSubstr("a matrix of"));
-  EXPECT_THAT(error_of_node("unfold.default", {{"self", kX}, {"dimension", integer(0)}, {"size", integer(1)}, {"step", integer(0)}}), HasSubstr("windows"));
+  EXPECT_THAT(error_of_node("unfold.default", {{"self", kX}, {"dimension", integer(0)}, {"size", integer(1)}, {"step", integer(0)}}),
+              HasSubstr("windows"));
 }
 
 /// A write into a slice is a write into the tensor, and another view of that tensor sees it.
 TEST(TorchProgram, WritesIntoViews) {
   const std::string copy = node("c", "clone.default", {{"self", kX}});
-  const std::string left = node("l", "slice.Tensor", {{"self", tensor("c")}, {"dim", integer(1)}, {"start", integer(0)}, {"end", integer(1)}});
+  const std::string left =
+      node("l", "slice.Tensor", {{"self", tensor("c")}, {"dim", integer(1)}, {"start", integer(0)}, {"end", integer(1)}});
   const std::string other = node("o", "select.int", {{"self", tensor("c")}, {"dim", integer(0)}, {"index", integer(1)}});
   const std::string zero = node("z", "mul_.Scalar", {{"self", tensor("l")}, {"other", integer(0)}});
   const std::string use = node("y", "relu.default", {{"self", tensor("o")}});
@@ -136,7 +140,8 @@ TEST(TorchProgram, InPlaceResultsReplaceTheirOperand) {
 }
 
 TEST(TorchProgram, SizesOfOneSymbolAreEqual) {
-  const std::string open = R"json({"as_expr": {"expr_str": "Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(1))"}})json";
+  const std::string open =
+      R"json({"as_expr": {"expr_str": "Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(1))"}})json";
   TestProgram program{{node("y", "relu.default", {{"self", kX}})}};
   program.x = meta(open + ", " + sizes({3}), 7, sizes({3, 1}));
   const auto graph = read(program);

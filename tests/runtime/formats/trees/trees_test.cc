@@ -31,8 +31,10 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 const std::string kLightGbm =
     "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\nmax_feature_idx=1\nobjective=binary sigmoid:1\n"
     "feature_names=a b\ntree_sizes=100\n\n"
-    "Tree=0\nnum_leaves=3\nnum_cat=1\nsplit_feature=0 1\nsplit_gain=1 1\nthreshold=0.5 0\ndecision_type=2 1\nleft_child=1 -1\nright_child=-2 -3\n"
-    "leaf_value=0.1 -0.2 0.3\ncat_boundaries=0 1\ncat_threshold=6\nis_linear=0\nshrinkage=1\n\n\nend of trees\n\nparameters:\nend of parameters\n";
+    "Tree=0\nnum_leaves=3\nnum_cat=1\nsplit_feature=0 1\nsplit_gain=1 1\nthreshold=0.5 0\ndecision_type=2 1\nleft_child=1 "
+    "-1\nright_child=-2 -3\n"
+    "leaf_value=0.1 -0.2 0.3\ncat_boundaries=0 1\ncat_threshold=6\nis_linear=0\nshrinkage=1\n\n\nend of trees\n\nparameters:\nend of "
+    "parameters\n";
 
 const std::string kXgboost =
     R"({"learner": {"gradient_booster": {"name": "gbtree", "model": {"tree_info": [0], "trees": [{"left_children": [1, -1, -1],
@@ -41,13 +43,18 @@ const std::string kXgboost =
         "num_target": "1"}, "objective": {"name": "binary:logistic"}}, "version": [3, 2, 0]})";
 
 std::string error_of(const Result<graph::Graph>& graph) { return graph ? "it was read" : graph.error().message; }
-std::string lightgbm_error(const std::string& from, const std::string& to) { return error_of(read_lightgbm_text(replaced(kLightGbm, from, to))); }
-std::string xgboost_error(const std::string& from, const std::string& to) { return error_of(read_xgboost_bytes(replaced(kXgboost, from, to))); }
+std::string lightgbm_error(const std::string& from, const std::string& to) {
+  return error_of(read_lightgbm_text(replaced(kLightGbm, from, to)));
+}
+std::string xgboost_error(const std::string& from, const std::string& to) {
+  return error_of(read_xgboost_bytes(replaced(kXgboost, from, to)));
+}
 
 TEST(LightGbm, IsRead) {
   const auto graph = read_lightgbm_text(kLightGbm);
   ASSERT_TRUE(graph) << graph.error().message;
-  EXPECT_THAT(print(*graph), AllOf(HasSubstr("input: f32[batch,2]"), HasSubstr("TreeEnsemble("), HasSubstr("membership_values=[1.0,2.0,nan]")));
+  EXPECT_THAT(print(*graph),
+              AllOf(HasSubstr("input: f32[batch,2]"), HasSubstr("TreeEnsemble("), HasSubstr("membership_values=[1.0,2.0,nan]")));
   EXPECT_EQ(graph->output_names()[0], "probabilities");
   EXPECT_TRUE(prove_batchable(*graph).yes);
 }
@@ -184,7 +191,9 @@ TEST(Ubjson, M2_BrokenBytes) {
   EXPECT_THAT(ubjson_error("[$Z#L\x10\0\0\0\0\0\0\0"s), HasSubstr("type without a size"));
   EXPECT_THAT(ubjson_error("[#l\xff\xff\xff\xff"s), HasSubstr("negative length"));
   EXPECT_THAT(ubjson_error("SL\x10\0\0\0\0\0\0\0x"s), HasSubstr("cut off"));
-  EXPECT_THAT(ubjson_error("Hi\x01" "1"), HasSubstr("any precision"));
+  EXPECT_THAT(ubjson_error("Hi\x01"
+                           "1"),
+              HasSubstr("any precision"));
   EXPECT_THAT(ubjson_error(std::string(100'000, '[')), HasSubstr("nested more than"));
   EXPECT_THAT(ubjson_error("[]x"), HasSubstr("more bytes"));
 }
