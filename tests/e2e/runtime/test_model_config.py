@@ -388,7 +388,7 @@ ELSEWHERE = {  # platform or backend: (a file of such a model, what to do)
     "backend: 'pytorch'": ("model.pt", "torch.onnx.export("),
     "backend: 'openvino'": ("model.xml", "export to ONNX what it was converted from"),
     "backend: 'python'": ("model.py", "export to ONNX the model that it calls"),
-    "backend: 'fil'": ("xgboost.model", "onnxmltools.convert_xgboost("),
+    "backend: 'fil'": ("xgboost.model", "save_model('model.ubj')"),
 }
 
 

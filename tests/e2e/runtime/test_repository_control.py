@@ -312,10 +312,9 @@ FOREIGN = {
     "model.xml": "OpenVINO",
     "model.graphdef": "tf2onnx.convert --graphdef",
     "model.py": "Python backend",
-    "model.pt2": "torch.export.load",
+    "model.pt2": "zip archive",
     "model.mar": "TorchServe",
-    "model.bst": "onnxmltools.convert_xgboost",
-    "xgboost.json": "onnxmltools.convert_xgboost",
+    "model.bst": "save_model('model.ubj')",
     "model.cbm": "format='onnx'",
     "model.pmml": "skl2onnx",
 }
