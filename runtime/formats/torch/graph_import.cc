@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace serin::formats::torch {
 
@@ -39,6 +40,25 @@ void GraphImport::define(const std::string& name, ValueId value) { values_[name]
 const TensorMeta* GraphImport::meta(std::string_view name) const {
   const auto found = program_.tensors.find(name);
   return found == program_.tensors.end() ? nullptr : &found->second;
+}
+
+ValueId GraphImport::turned(ValueId weight) {
+  const graph::ConstantPtr constant = b_.graph().constant(weight);
+  if (!constant || !constant->recipe || constant->shape.rank() != 2) return b_.transpose(weight, {1, 0});
+  const auto [found, is_new] = turned_.try_emplace(weight, kNone);
+  if (is_new) {
+    const int64_t rows = constant->shape[0], columns = constant->shape[1];
+    const auto recipe = [constant, rows, columns, width = dtype_size(constant->dtype)](std::span<std::byte> to) -> Status {
+      const auto from = constant->data();
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t column = 0; column < columns; ++column)
+          std::memcpy(to.data() + static_cast<size_t>(column * rows + row) * width,
+                      from.get() + static_cast<size_t>(row * columns + column) * width, width);
+      return {};
+    };
+    found->second = b_.constant(b_.graph().value(weight).name, graph::make_constant(constant->dtype, Shape{columns, rows}, recipe));
+  }
+  return found->second;
 }
 
 ValueId GraphImport::find(std::string_view name) {

@@ -26,6 +26,7 @@ class GraphImport final : public Scope {
 
   graph::ValueId find(std::string_view name) override;
   const TensorMeta* meta(std::string_view name) const override;
+  graph::ValueId turned(graph::ValueId weight) override;
   Result<std::vector<graph::ValueId>> inlined(const Json& graph, const std::vector<graph::ValueId>& inputs) override;
 
  private:
@@ -47,6 +48,7 @@ class GraphImport final : public Scope {
   graph::Builder& b_;
   const ProgramGraph& program_;
   std::map<std::string, Binding, std::less<>> values_;
+  std::map<graph::ValueId, graph::ValueId> turned_;
   int refreshing_ = 0;
 };
 

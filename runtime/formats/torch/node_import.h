@@ -30,6 +30,8 @@ class Scope {
   virtual graph::ValueId find(std::string_view name) = 0;
   /// The type that the program declares; null if it declares none.
   virtual const TensorMeta* meta(std::string_view name) const = 0;
+  /// The weight [n, m] as [m, n]. It stays in the file, as the weight does, and is made once.
+  virtual graph::ValueId turned(graph::ValueId weight) = 0;
   /// Puts the nodes of a graph that is an argument here; returns its outputs.
   virtual Result<std::vector<graph::ValueId>> inlined(const Json& graph, const std::vector<graph::ValueId>& inputs) = 0;
 

@@ -33,7 +33,9 @@ std::string functional_target(std::string_view target);
 std::span<const OperatorRow> elementwise_operators();  // functions of single elements
 std::span<const OperatorRow> binary_operators();       // of two tensors, comparisons, choices
 std::span<const OperatorRow> reduce_operators();
-std::span<const OperatorRow> movement_operators();   // shapes, and moves of elements
+std::span<const OperatorRow> shape_operators();      // other shapes of the same elements
+std::span<const OperatorRow> slice_operators();      // parts of tensors
+std::span<const OperatorRow> movement_operators();   // tensors joined, split, repeated, padded
 std::span<const OperatorRow> selection_operators();  // indices, sorting
 std::span<const OperatorRow> creation_operators();   // new tensors, types
 std::span<const OperatorRow> product_operators();    // products and convolutions
@@ -47,6 +49,10 @@ std::span<const OperatorRow> program_operators();   // graphs within graphs, ass
 // Functions that families share.
 /// The type in which torch computes with two operands.
 DType promoted(NodeImport& node, std::string_view a, std::string_view b);
+/// The sizes of the axes begin .. end - 1, as numbers or as the model computes them.
+std::vector<Size> sizes_of(NodeImport& node, graph::ValueId x, size_t begin, size_t end);
+/// 0, 1 ... rank - 1
+std::vector<int64_t> order_of(size_t rank);
 /// x, as large as `shape` (i64 of rank 1) says.
 graph::ValueId expanded(NodeImport& node, graph::ValueId x, graph::ValueId shape);
 /// `into` with the elements begin, begin + step ... of an axis replaced by those of `value`.

@@ -28,7 +28,7 @@ void import_linear(NodeImport& node, Op) {
   const ValueId x = node.tensor("input"), weight = node.tensor("weight"), bias = node.optional_tensor("bias");
   if (node.b.rank(x) == 2 && node.b.rank(weight) == 2) return node.give(node.b.add(Op::kGemm, {x, weight, bias}, {{"transB", int64_t{1}}}));
   const bool row = node.b.rank(weight) == 1;
-  const ValueId product = node.b.add(Op::kMatMul, {x, row ? weight : node.b.transpose(weight, {1, 0})});
+  const ValueId product = node.b.add(Op::kMatMul, {x, row ? weight : node.scope().turned(weight)});
   node.give(bias == kNone ? product : node.b.add(Op::kAdd, {product, bias}));
 }
 
