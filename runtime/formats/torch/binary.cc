@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "runtime/formats/torch/operators.h"
 
@@ -135,6 +136,29 @@ void import_lerp(NodeImport& node, Op) {
   node.give(node.b.add(Op::kAdd, {begin, step}));
 }
 
+/// The difference of each element and the one before it; of bools, whether they differ.
+void import_diff(NodeImport& node, Op) {
+  std::vector<ValueId> parts;
+  for (const char* part : {"prepend", "self", "append"})
+    if (node.has(part)) parts.push_back(node.tensor(part));
+  const int64_t axis = node.axis(node.integer("dim", -1), node.rank(node.tensor("self"))), end = std::numeric_limits<int64_t>::max();
+  if (node.integer("n", 1) != 1) return node.unsupported("differences of differences");
+  const ValueId x = parts.size() == 1 ? parts[0] : node.b.add(Op::kConcat, parts, {{"axis", axis}});
+  const ValueId later = sliced(node.b, x, axis, 1, end), earlier = sliced(node.b, x, axis, 0, -1);
+  if (node.b.dtype(x) == DType::kBool) return node.give(node.b.add(Op::kXor, {later, earlier}));
+  node.give(node.b.add(Op::kSub, {later, earlier}));
+}
+
+/// log(exp(a) + exp(b)) without overflow.
+void import_logaddexp(NodeImport& node, Op) {
+  const DType dtype = node.result_dtype();
+  const ValueId a = node.operand("self", dtype), b = node.operand("other", dtype);
+  const ValueId most = node.b.add(Op::kMax, {a, b});
+  const ValueId sum = node.b.add(
+      Op::kAdd, {node.b.add(Op::kExp, {node.b.add(Op::kSub, {a, most})}), node.b.add(Op::kExp, {node.b.add(Op::kSub, {b, most})})});
+  node.give(node.b.add(Op::kAdd, {most, node.b.add(Op::kLog, {sum})}));
+}
+
 void import_prelu(NodeImport& node, Op op) {
   const ValueId x = node.tensor("self");
   ValueId slope = node.tensor("weight");
@@ -158,6 +182,7 @@ constexpr OperatorRow kBinary[] = {
     {"aten.bitwise_and", import_bits, Op::kBitwiseAnd},
     {"aten.bitwise_or", import_bits, Op::kBitwiseOr},
     {"aten.bitwise_xor", import_bits, Op::kBitwiseXor},
+    {"aten.diff", import_diff},
     {"aten.div", import_division, Op::kDiv},
     {"aten.eq", import_comparison, Op::kEqual},
     {"aten.floor_divide", import_division, Op::kDiv},
@@ -166,6 +191,7 @@ constexpr OperatorRow kBinary[] = {
     {"aten.gt", import_comparison, Op::kGreater},
     {"aten.le", import_comparison, Op::kLessOrEqual},
     {"aten.lerp", import_lerp},
+    {"aten.logaddexp", import_logaddexp},
     {"aten.logical_and", import_logical, Op::kAnd},
     {"aten.logical_or", import_logical, Op::kOr},
     {"aten.logical_xor", import_logical, Op::kXor},

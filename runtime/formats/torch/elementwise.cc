@@ -129,6 +129,10 @@ void import_log_of_base(NodeImport& node, Op) {
   node.give(node.b.add(Op::kMul, {node.b.add(Op::kLog, {converted_self(node)}), number_like_result(node, 1 / base)}));
 }
 
+void import_erfc(NodeImport& node, Op) {
+  node.give(node.b.add(Op::kSub, {number_like_result(node, 1), node.b.add(Op::kErf, {converted_self(node)})}));
+}
+
 void import_exp2(NodeImport& node, Op) { node.give(node.b.add(Op::kPow, {number_like_result(node, 2), converted_self(node)})); }
 
 void import_log_sigmoid(NodeImport& node, Op) {
@@ -181,6 +185,7 @@ constexpr OperatorRow kElementwise[] = {
     {"aten.dropout", import_dropout, Op::kIdentity, Alias::kView},
     {"aten.elu", import_elu, Op::kElu},
     {"aten.erf", import_unary, Op::kErf},
+    {"aten.erfc", import_erfc},
     {"aten.exp", import_unary, Op::kExp},
     {"aten.exp2", import_exp2},
     {"aten.expm1", import_expm1, Op::kExp},

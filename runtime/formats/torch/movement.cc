@@ -248,6 +248,9 @@ constexpr OperatorRow kMovement[] = {
     {"aten.split_with_sizes", import_split, Op::kSplit, Alias::kView},
     {"aten.stack", import_stack, Op::kConcat},
     {"aten.tile", import_repeat, Op::kTile},
+    {"aten.unsafe_chunk", import_split, Op::kSplit},
+    {"aten.unsafe_split", import_split, Op::kSplit},
+    {"aten.unsafe_split_with_sizes", import_split, Op::kSplit},
     {"aten.unbind", import_unbind, Op::kSplit, Alias::kView},
     {"aten.unfold", import_unfold, Op::kGather, Alias::kView},
 };

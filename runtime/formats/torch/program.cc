@@ -125,7 +125,10 @@ Result<TensorMeta> read_tensor_meta(const Json& json) {
   const auto scalar_type = json["dtype"].integer();
   const auto dtype = scalar_type ? dtype_of(*scalar_type) : std::nullopt;
   if (!scalar_type || !json["sizes"].is_array()) return bad_program("has a tensor without a type or sizes");
-  if (!dtype) return Error{Code::kUnsupported, fmt::format("a tensor of torch's type {}", *scalar_type)};
+  if (!dtype) {
+    const bool complex = *scalar_type >= 9 && *scalar_type <= 11;
+    return Error{Code::kUnsupported, complex ? "a tensor of complex numbers" : fmt::format("a tensor of torch's type {}", *scalar_type)};
+  }
   if (const auto layout = json["layout"].integer(); layout && *layout != 7) return Error{Code::kUnsupported, "a sparse tensor"};
   meta.dtype = *dtype;
   if (json["sizes"].size() > Shape::kMaxRank) return bad_program(fmt::format("has a tensor of rank {}", json["sizes"].size()));

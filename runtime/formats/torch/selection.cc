@@ -30,6 +30,12 @@ void import_gather(NodeImport& node, Op op) {
   node.give(node.b.add(op, {x, node.tensor("index")}, {{"axis", node.axis(node.integer("dim", 0), node.rank(x))}}));
 }
 
+void import_take_along(NodeImport& node, Op) {
+  if (!node.has("dim")) return node.unsupported("takes from all elements");
+  const ValueId x = node.tensor("self");
+  node.give(node.b.add(Op::kGatherElements, {x, node.tensor("indices")}, {{"axis", node.axis(node.integer("dim", 0), node.rank(x))}}));
+}
+
 /// The tensors that select, and the axes that they select from.
 struct Indices {
   std::vector<ValueId> tensors;
@@ -201,6 +207,7 @@ void import_nonzero(NodeImport& node, Op op) {
 constexpr OperatorRow kSelection[] = {
     {"aten.argsort", import_sort, Op::kTopK},
     {"aten.embedding", import_embedding, Op::kGather},
+    {"aten.take_along_dim", import_take_along},
     {"aten.gather", import_gather, Op::kGatherElements},
     {"aten.index", import_index},
     {"aten.index_put", import_index_put},
