@@ -170,6 +170,7 @@ constexpr OperatorRow kShapes[] = {
     {"aten.clone", import_identity, Op::kIdentity},
     {"aten.contiguous", import_identity, Op::kIdentity, Alias::kMaybe},
     {"aten.detach", import_identity, Op::kIdentity, Alias::kView},
+    {"aten.broadcast_to", import_expand, Op::kExpand, Alias::kView},
     {"aten.expand", import_expand, Op::kExpand, Alias::kView},
     {"aten.expand_as", import_expand, Op::kExpand, Alias::kView},
     {"aten.flatten", import_flatten, Op::kReshape, Alias::kMaybe},

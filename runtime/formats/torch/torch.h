@@ -15,7 +15,7 @@
 namespace serin::formats {
 
 struct TorchLimits {
-  size_t program_bytes = size_t{1} << 30;  ///< of the JSON
+  size_t program_bytes = size_t{256} << 20;  ///< of the JSON
   size_t nodes = 1'000'000;
 };
 

@@ -70,6 +70,28 @@ inline std::string zip(const std::vector<ZipFile>& files) {
          little(bytes.size(), 4) + little(0, 2);
 }
 
+/// The same with a 64-bit directory: sizes and offsets in extra fields, as archives of 4 GiB have them.
+inline std::string zip64(const std::vector<ZipFile>& files) {
+  std::string bytes, directory;
+  for (const ZipFile& file : files) {
+    boost::crc_32_type crc;
+    crc.process_bytes(file.content.data(), file.content.size());
+    const std::string middle = little(45, 2) + little(0, 2) + little(0, 2) + little(0, 4) + little(crc.checksum(), 4),
+                      full = little(0xFFFFFFFF, 4);
+    const std::string extra =
+        little(1, 2) + little(24, 2) + little(file.content.size(), 8) + little(file.content.size(), 8) + little(bytes.size(), 8);
+    bytes += "PK\3\4" + middle + full + full + little(file.name.size(), 2) + little(0, 2) + file.name + file.content;
+    directory += "PK\1\2" + little(45, 2) + middle + full + full + little(file.name.size(), 2) + little(extra.size(), 2) + little(0, 2) +
+                 little(0, 2) + little(0, 2) + little(0, 4) + full + file.name + extra;
+  }
+  const std::string count = little(files.size(), 8), at = little(bytes.size() + directory.size(), 8);
+  const std::string end64 = "PK\6\6" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 4) + little(0, 4) + count + count +
+                            little(directory.size(), 8) + little(bytes.size(), 8);
+  const std::string none = little(0xFFFF, 2);
+  return bytes + directory + end64 + "PK\6\7" + little(0, 4) + at + little(1, 4) + "PK\5\6" + little(0, 4) + none + none +
+         little(0xFFFFFFFF, 4) + little(0xFFFFFFFF, 4) + little(0, 2);
+}
+
 inline std::string tensor(const std::string& name) { return fmt::format(R"({{"as_tensor": {{"name": "{}"}}}})", name); }
 inline std::string meta(const std::string& sizes, int dtype = 7, const std::string& strides = "") {
   const std::string order = strides.empty() ? sizes : strides;

@@ -23,6 +23,19 @@ TEST(TorchArchive, IsRead) {
   EXPECT_THAT(print(*graph), HasSubstr("y = Add(x, layer.w[2,3])"));
 }
 
+TEST(TorchArchive, MayHaveA64BitDirectory) {
+  const std::string whole = zip64(good());
+  const TemporaryFile file(whole);
+  const auto graph = read_torch(file.path());
+  ASSERT_TRUE(graph) << graph.error().message;
+  for (size_t at = whole.size() - 400; at < whole.size(); ++at) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ (1 << at % 8));
+    file.write(bytes);
+    (void)read_torch(file.path());
+  }
+}
+
 TEST(TorchArchive, M1_RefusesWhatIsNoRegularFile) {
   const TemporaryFile file("");
   EXPECT_THAT(error_of(read_torch(file.path())), HasSubstr("model.pt2: is an empty file"));
