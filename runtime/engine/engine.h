@@ -159,8 +159,8 @@ class Model {
   std::unique_ptr<State> state_;
 };
 
-/// Reads a model file as it is, before the passes; Model::load uses it.
-Result<graph::Graph> read_model(const std::string& path, const std::set<std::string, std::less<>>& replaceable_inputs = {});
+/// Reads a model as it is, before the passes: a file of any format of formats::Format, or the folder of one. Model::load uses it.
+Result<graph::Graph> read_model(const std::string& given, const std::set<std::string, std::less<>>& replaceable_inputs = {});
 
 /// Derives the bindings from inputs of these shapes; the error names input and dimension:
 ///   "input 'pixels' expects [batch,64] FP32, the request has [2,65]"

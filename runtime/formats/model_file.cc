@@ -141,6 +141,10 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 }  // namespace
 
+const char* const kReadableFormats =
+    "ONNX (.onnx), torch.export (.pt2), XGBoost (.ubj, .json), LightGBM (.txt), TensorFlow (saved_model.pb) and Paddle (.json or .pdmodel, "
+    "with .pdiparams)";
+
 std::optional<Format> format_of(const std::string& path) {
   const auto fits = [&path](const Readable& row) {
     return path.ends_with(row.ending) && has_companion(path, row) && has_content(path, row);

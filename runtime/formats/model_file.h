@@ -15,6 +15,8 @@ enum class Format : uint8_t { kOnnx, kTorch, kXgboost, kLightGbm, kTensorFlow, k
 
 /// The format of a model at that path, by its name and the files next to it; nothing if no reader takes it.
 std::optional<Format> format_of(const std::string& path);
+/// "ONNX (.onnx), torch.export (.pt2) ...": what is read, for messages.
+extern const char* const kReadableFormats;
 /// Whether the path of a model ends in a name that only files of models have: digits.onnx.
 bool has_model_ending(std::string_view name);
 

@@ -15,21 +15,26 @@
 namespace serin::engine {
 namespace {
 
-/// With what to do, where the names there say what it is.
+/// With instructions if the name tells the format.
 Error not_readable(const std::string& path) {
-  const std::filesystem::path given = std::filesystem::path(path).lexically_normal();
+  const auto foreign = formats::describe_foreign_file(std::filesystem::path(path).filename().string());
+  return {Code::kUnsupported, foreign ? fmt::format("{}: {}", path, *foreign)
+                                      : fmt::format("{}: models of these formats are read: {}", path, formats::kReadableFormats)};
+}
+
+/// The model in a folder, or the path itself.
+Result<std::string> file_of(const std::string& path) {
   std::error_code ignored;
-  const auto foreign = std::filesystem::is_directory(given, ignored) ? formats::describe_foreign_model(path)
-                                                                     : formats::describe_foreign_file(given.filename().string());
-  return {Code::kUnsupported,
-          fmt::format("{}: {}", path, foreign ? "only ONNX models can be read; " + *foreign : "only .onnx files can be read")};
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  auto found = formats::find_model_file(path, "model.onnx");
+  if (!found) return found.error().in(path);
+  return found;
 }
 
 }  // namespace
 
-Result<graph::Graph> read_model(const std::string& path, const std::set<std::string, std::less<>>& replaceable_inputs) {
-  if (std::error_code ignored; std::filesystem::exists(std::filesystem::path(path) / "saved_model.pb", ignored))  // the folder is the model
-    return formats::read_saved_model((std::filesystem::path(path) / "saved_model.pb").string(), replaceable_inputs);
+Result<graph::Graph> read_model(const std::string& given, const std::set<std::string, std::less<>>& replaceable_inputs) {
+  SERIN_TRY(const std::string path, file_of(given));
   const auto format = formats::format_of(path);
   if (!format) return not_readable(path);
   switch (*format) {

@@ -63,6 +63,7 @@ class Applying {
 
   Status apply_file() {
     const std::string& file = config_.default_model_filename();
+    if (const std::string usual = file_of_platform(config_); file.empty() && !usual.empty()) settings_.file = usual;
     if (file.empty()) return {};
     if (file.find('/') != std::string::npos || file == "." || file == ".." || file.find('\0') != std::string::npos)
       return invalid(fmt::format("default_model_filename '{}': must be the name of a file in the version's folder", file));

@@ -12,4 +12,7 @@ namespace serin::serving {
 /// platform.
 Status check_platform(const inference::ModelConfig& config, const std::string& folder);
 
+/// The file that such a model has in Triton if default_model_filename names none; empty: model.onnx.
+std::string file_of_platform(const inference::ModelConfig& config);
+
 }  // namespace serin::serving

@@ -151,7 +151,7 @@ def test_inspect_shows_what_the_passes_did():
 @pytest.mark.parametrize("name, says", [
     ("net.pt", "'net.pt' is a PyTorch model: torch.onnx.export("),
     ("net.tflite", "--tflite FILE --output model.onnx"),
-    ("folder/net.plan", "'net.plan' is a TensorRT plan"),
+    ("folder/net.graphdef", "'net.graphdef' is a frozen TensorFlow graph: python -m tf2onnx.convert"),
 ])
 def test_other_formats_say_how_they_become_onnx(tmp_path, command, name, says):
     path = tmp_path / name

@@ -388,7 +388,6 @@ ELSEWHERE = {  # platform or backend: (a file of such a model, what to do)
     "backend: 'pytorch'": ("model.pt", "torch.onnx.export("),
     "backend: 'openvino'": ("model.xml", "export to ONNX what it was converted from"),
     "backend: 'python'": ("model.py", "export to ONNX the model that it calls"),
-    "backend: 'fil'": ("xgboost.model", "save_model('model.ubj')"),
 }
 
 
@@ -415,6 +414,14 @@ def test_a_model_of_another_platform_says_how_it_becomes_servable(elsewhere, tex
     name, what_to_do = ELSEWHERE[text]
     (line,) = (line for line in elsewhere if f"'model-{list(ELSEWHERE).index(text)}-{there}'" in line)
     assert text.split("'")[1] in line and what_to_do in line and (f"'{name}' is " in line) == there, line
+
+
+@pytest.mark.parametrize("text, file", [("platform: 'tensorflow_savedmodel'", "model.savedmodel"), ("backend: 'fil'", "xgboost.json")])
+def test_a_platform_that_is_read_expects_the_file_that_triton_does(tmp_path, text, file):
+    (tmp_path / "model/1").mkdir(parents=True)
+    (tmp_path / "model/config.pbtxt").write_text(text)
+    done = serin("serve", "--check", tmp_path)
+    assert done.returncode == 1 and f"there is no '{file}'" in done.stdout, done.stdout
 
 
 def test_files_say_more_than_the_platforms_name(tmp_path):

@@ -295,11 +295,9 @@ def test_in_tritons_place_orders_are_refused_with_its_codes(explicit, repository
 
 
 FOREIGN = {
-    "saved_model.pb": "tf2onnx.convert --saved-model",
     "inference.pdiparams": "whose program",
     "model.pdparams": "paddle.jit.save",
     "saved_model.pbtxt": "tf2onnx.convert --saved-model",
-    "inference.pdmodel": "paddle2onnx",
     "model.pt": "torch.onnx.export",
     "model.h5": "export('model.onnx'",
     "model.keras": "export('model.onnx'",

@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "runtime/formats/model_file.h"
 #include "tests/runtime/engine/support.h"
 
 namespace serin::engine {
@@ -129,10 +130,10 @@ TEST(Model, InputsThatNoPlanTakesAreWhyItIsInterpreted) {
   EXPECT_EQ(model_of("x: str[2]\nreturn x\n")->why_interpreted(), "input 'x' holds strings");
 }
 
-TEST(Model, OnlyOnnxFilesAreRead) {
+TEST(Model, FilesOfUnknownFormatsAreRefusedWithThoseThatAreRead) {
   const auto model = Model::load("weights.odd", test::reference(), {});
   ASSERT_FALSE(model);
-  EXPECT_EQ(model.error().message, "weights.odd: only .onnx files can be read");
+  EXPECT_EQ(model.error().message, std::string("weights.odd: models of these formats are read: ") + formats::kReadableFormats);
 }
 
 }  // namespace
