@@ -9,8 +9,8 @@ namespace {
 
 std::unordered_map<std::string_view, const OperatorRow*> all_operators() {
   std::unordered_map<std::string_view, const OperatorRow*> rows;
-  for (const auto family : {control_operators(), elementwise_operators(), image_operators(), matrix_operators(), movement_operators(),
-                            reduction_operators(), selection_operators(), text_operators()})
+  for (const auto family : {control_operators(), elementwise_operators(), image_operators(), join_operators(), matrix_operators(),
+                            movement_operators(), reduction_operators(), selection_operators(), text_operators()})
     for (const OperatorRow& row : family) rows.emplace(row.name, &row);
   return rows;
 }

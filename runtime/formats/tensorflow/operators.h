@@ -27,6 +27,7 @@ size_t output_place(const OperatorRow& row, std::string_view name, size_t index)
 std::span<const OperatorRow> control_operators();
 std::span<const OperatorRow> elementwise_operators();
 std::span<const OperatorRow> image_operators();
+std::span<const OperatorRow> join_operators();
 std::span<const OperatorRow> matrix_operators();
 std::span<const OperatorRow> movement_operators();
 std::span<const OperatorRow> reduction_operators();

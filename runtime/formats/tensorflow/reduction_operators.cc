@@ -15,12 +15,6 @@ namespace {
 
 using List = std::vector<int64_t>;
 
-/// The place of an axis of the file in the order with channels first.
-int64_t place_in_first(int64_t axis, size_t rank) {
-  if (axis == 0) return 0;
-  return axis == static_cast<int64_t>(rank) - 1 ? 1 : axis + 1;
-}
-
 /// Whether these are all axes between the first and the last.
 bool are_spatial(List axes, size_t rank) {
   std::ranges::sort(axes);

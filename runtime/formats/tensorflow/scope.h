@@ -52,6 +52,12 @@ inline ValuePtr plain_value(ValueId id) {
   return std::make_shared<Value>(Value{.plain = id, .first = kNone, .resource = nullptr, .list = nullptr});
 }
 
+/// The place of an axis of the file in the order with channels first.
+inline int64_t place_in_first(int64_t axis, size_t rank) {
+  if (axis == 0) return 0;
+  return axis == static_cast<int64_t>(rank) - 1 ? 1 : axis + 1;
+}
+
 class Scope {
  public:
   Scope() : builder_(graph_) {}

@@ -18,11 +18,6 @@ namespace {
 
 using List = std::vector<int64_t>;
 
-int64_t place_of_axis(int64_t axis, size_t rank) {
-  if (axis == 0) return 0;
-  return axis == static_cast<int64_t>(rank) - 1 ? 1 : axis + 1;
-}
-
 /// One axis of the operand.
 struct Cut {
   int64_t axis, entry, stride;
@@ -144,7 +139,7 @@ void import_strided_slice(NodeImport& n, Op) {
   const bool stays = entries.added.empty() && entries.dropped.empty();
   if (stays && bounds.axes.empty()) return n.out_value(n.value(0));
   if (stays && bounds.known && n.prefers_first(0)) {
-    for (int64_t& axis : bounds.axes) axis = place_of_axis(axis, dims->size());
+    for (int64_t& axis : bounds.axes) axis = place_in_first(axis, dims->size());
     return n.out_first(b.add(Op::kSlice, {n.first(0)},
                              {{"starts", bounds.starts}, {"ends", bounds.ends}, {"axes", bounds.axes}, {"steps", bounds.steps}}));
   }
