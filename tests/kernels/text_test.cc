@@ -148,7 +148,7 @@ TEST(RegexFullMatch, RefusesAPatternThatIsNone) {
 }
 
 TEST(ChangeCase, ChangesLettersOfAsciiOnly) {
-  const Attributes upper{{"to", std::string("UPPER")}};
+  const Attributes upper = with({{"to", std::string("UPPER")}});
   EXPECT_THAT(TextOp("ChangeCase", {})
                   .run({"Az09 @[`{",
                         "\xc3\x84"
@@ -158,17 +158,17 @@ TEST(ChangeCase, ChangesLettersOfAsciiOnly) {
                           "\xc3\x84"
                           "b"));
   EXPECT_THAT(TextOp("ChangeCase", upper).run({"Az@[`{"}, Shape{1}, 1), ElementsAre("AZ@[`{"));
-  EXPECT_THAT(TextOp("ChangeCase", {{"to", std::string("TITLE")}}).run({"a"}, Shape{1}, 1), ElementsAre(HasSubstr("TITLE")));
+  EXPECT_THAT(TextOp("ChangeCase", with({{"to", std::string("TITLE")}})).run({"a"}, Shape{1}, 1), ElementsAre(HasSubstr("TITLE")));
 }
 
 TEST(RegexReplace, ReplacesEachMatchOrTheFirst) {
-  const Attributes marks{{"pattern", std::string("[!.]")}, {"rewrite", std::string("")}};
+  const Attributes marks = with({{"pattern", std::string("[!.]")}, {"rewrite", std::string("")}});
   EXPECT_THAT(TextOp("RegexReplace", marks).run({"a.b!c", "", "..."}, Shape{3}, 3), ElementsAre("abc", "", ""));
-  const Attributes first{{"pattern", std::string("(.)-(.)")}, {"rewrite", std::string("\\2\\1")}, {"all", int64_t{0}}};
+  const Attributes first = with({{"pattern", std::string("(.)-(.)")}, {"rewrite", std::string("\\2\\1")}, {"all", int64_t{0}}});
   EXPECT_THAT(TextOp("RegexReplace", first).run({"a-b c-d"}, Shape{1}, 1), ElementsAre("ba c-d"));
-  EXPECT_THAT(TextOp("RegexReplace", {{"pattern", std::string("(")}}).run({"a"}, Shape{1}, 1),
+  EXPECT_THAT(TextOp("RegexReplace", with({{"pattern", std::string("(")}})).run({"a"}, Shape{1}, 1),
               ElementsAre(HasSubstr("not a regular expression")));
-  EXPECT_THAT(TextOp("RegexReplace", {{"pattern", std::string("a")}, {"rewrite", std::string("\\3")}}).run({"a"}, Shape{1}, 1),
+  EXPECT_THAT(TextOp("RegexReplace", with({{"pattern", std::string("a")}, {"rewrite", std::string("\\3")}})).run({"a"}, Shape{1}, 1),
               ElementsAre(HasSubstr("rewrite")));
 }
 
