@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the recipes and answers with TensorFlow: export.py [NAME...]
 
-python3.11 -m venv venv && venv/bin/pip install -r deploy/requirements-tensorflow.txt
+python3.11 -m venv venv && venv/bin/pip install -r deploy/requirements-tensorflow-export.txt
 venv/bin/python tests/formats/tensorflow/export.py
 """
 
