@@ -51,8 +51,7 @@ struct JpegFile {
   Errors errors;
   jpeg_progress_mgr progress;
 
-  JpegFile() {
-    std::memset(this, 0, sizeof *this);
+  JpegFile() : info(), errors(), progress() {
     info.err = jpeg_std_error(&errors.manager);
     errors.manager.error_exit = stop_jpeg;
     errors.manager.emit_message = stop_at_damage;

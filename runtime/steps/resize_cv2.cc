@@ -60,8 +60,8 @@ Image resize_linear(const Image& image, int width, int height, bool area) {
     held[slot] = y;
     int32_t* to = kept[slot].data();
     for (const Pair& pair : columns) {
-      const uint8_t* const first = image.row(y) + pair.first * channels;
-      const uint8_t* const second = image.row(y) + pair.second * channels;
+      const uint8_t* const first = image.at(pair.first, y);
+      const uint8_t* const second = image.at(pair.second, y);
       for (int c = 0; c < channels; ++c) *to++ = first[c] * pair.weight[0] + second[c] * pair.weight[1];
     }
     return kept[slot];
@@ -90,7 +90,7 @@ Image mean_of_blocks(const Image& image, int width, int height) {
       for (int c = 0; c < channels; ++c, ++to) {
         int sum = 0;
         for (int j = 0; j < down; ++j)
-          for (int i = 0; i < across; ++i) sum += image.row(y * down + j)[(x * across + i) * channels + c];
+          for (int i = 0; i < across; ++i) sum += image.at(x * across + i, y * down + j)[c];
         *to = across == 2 && down == 2 ? static_cast<uint8_t>((sum + 2) >> 2) : to_byte(static_cast<float>(sum) * share);
       }
     }
@@ -135,8 +135,8 @@ Image resize_area(const Image& image, int width, int height) {
     std::ranges::fill(parts, 0.F);
     for (const Share& column : columns)
       for (int c = 0; c < channels; ++c)
-        parts[static_cast<size_t>(column.to * channels + c)] +=
-            static_cast<float>(image.row(row.from)[column.from * channels + c]) * column.part;
+        parts[static_cast<size_t>(column.to) * static_cast<size_t>(channels) + static_cast<size_t>(c)] +=
+            static_cast<float>(image.at(column.from, row.from)[c]) * column.part;
     for (size_t i = 0; i < line; ++i) sums[i] += row.part * parts[i];
   }
   finish(current);

@@ -27,9 +27,9 @@ double weight(Resample rule, double x) {
       return distance >= 1 ? 0 : std::sin(turn) / turn * (0.54 + 0.46 * std::cos(turn));
     }
     case Resample::kPilBicubic: {
-      constexpr double a = -0.5;
-      if (distance < 1) return ((a + 2) * distance - (a + 3)) * distance * distance + 1;
-      return distance < 2 ? (((distance - 5) * distance + 8) * distance - 4) * a : 0;
+      constexpr double kSharpness = -0.5;
+      if (distance < 1) return ((kSharpness + 2) * distance - (kSharpness + 3)) * distance * distance + 1;
+      return distance < 2 ? (((distance - 5) * distance + 8) * distance - 4) * kSharpness : 0;
     }
     case Resample::kPilLanczos: return x >= -3 && x < 3 ? sinc(x) * sinc(x / 3) : 0;
     default: return 0;
@@ -57,7 +57,8 @@ std::vector<Taps> taps_of(int from, int to, Resample rule) {
   std::vector<double> exact;
   for (int i = 0; i < to; ++i) {
     const double center = (i + 0.5) * scale;
-    const int first = std::max(static_cast<int>(center - support + 0.5), 0), end = std::min(static_cast<int>(center + support + 0.5), from);
+    const int first = std::max(static_cast<int>(std::floor(center - support + 0.5)), 0),
+              end = std::min(static_cast<int>(std::floor(center + support + 0.5)), from);
     exact.clear();
     double sum = 0;
     for (int x = first; x < end; ++x) {
@@ -82,7 +83,7 @@ Image along_rows(const Image& image, int width, Resample rule) {
   for (int y = 0; y < image.height; ++y) {
     uint8_t* to = made.row(y);
     for (const Taps& each : taps) {
-      const uint8_t* const from = image.row(y) + each.first * image.channels;
+      const uint8_t* const from = image.at(each.first, y);
       for (int c = 0; c < image.channels; ++c, ++to) {
         int32_t sum = 1 << (kBits - 1);
         for (size_t k = 0; k < each.weights.size(); ++k) sum += from[static_cast<int>(k) * image.channels + c] * each.weights[k];

@@ -89,6 +89,7 @@ void import_if(NodeImport& n, Op op) {
     return;
   }
   std::vector<std::string> names;
+  names.reserve(operands.size());
   for (size_t i = 0; i < operands.size(); ++i) names.push_back(fmt::format("operand_{}", i));
   std::vector<std::shared_ptr<const graph::Graph>> bodies;
   std::vector<ValueId> inputs = {b.cast(n.in(0), DType::kBool)};
@@ -120,9 +121,9 @@ void import_if(NodeImport& n, Op op) {
 
 // ---- lists of tensors ----
 
-ValuePtr list_value(TensorList list) {
+ValuePtr list_value(const TensorList& list) {
   auto value = std::make_shared<Value>();
-  value->list = std::make_shared<TensorList>(std::move(list));
+  value->list = std::make_shared<TensorList>(list);
   return value;
 }
 

@@ -221,6 +221,7 @@ void import_conv_transpose(NodeImport& n, Op) {
   const graph::Dims* const wanted = b.elements(n.in(0));
   if (!wanted || wanted->size() != spatial + 2) return n.unsupported("the size of the result depends on the data");
   std::vector<std::optional<int64_t>> sizes;
+  sizes.reserve(spatial);
   for (size_t i = 0; i < spatial; ++i) sizes.push_back((*wanted)[i + (n.channels_first() ? 2 : 1)].value());
   const WindowAttrs window = read_window(n, kernel, sizes);
   if (std::ranges::any_of(window.dilations, [](int64_t v) { return v != 1; })) return n.unsupported("a dilated transposed convolution");

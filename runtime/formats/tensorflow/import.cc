@@ -262,7 +262,7 @@ Result<graph::Graph> Importer::run(const SignatureDef& signature, const EqualSiz
   for (const auto& [key, info] : signature.inputs) {
     Status status;
     graph::Type type = input_type(key, info, status);
-    SERIN_CHECK(status);
+    if (!status) return status.error();
     const ValueId id = scope.graph().add_input(std::string(key), std::move(type));
     values.emplace(parse_edge(info.name).node, std::vector<ValuePtr>{plain_value(id)});
   }

@@ -41,6 +41,7 @@ void import_pack(NodeImport& n, Op) {
   if (!rank) return n.unsupported("a tensor of unknown rank");
   const int64_t at = n.axis(n.integer("axis", 0), *rank + 1);
   std::vector<ValueId> operands;
+  operands.reserve(n.inputs());
   for (size_t i = 0; i < n.inputs(); ++i) operands.push_back(n.builder().unsqueeze(n.in(i), {at}));
   n.out(operands.size() == 1 ? operands[0] : n.builder().add(Op::kConcat, std::move(operands), {{"axis", at}}));
 }

@@ -261,6 +261,7 @@ class While {
     if (cell->op == Op::kGRU) attributes.emplace("linear_before_reset", int64_t{1});
     const auto made = b_.add_with_results(cell->op, cell->op == Op::kGRU ? 2 : 3, operands, std::move(attributes));
     std::vector<ValueId> results;
+    results.reserve(carried_.size());
     for (size_t i = 0; i < carried_.size(); ++i) results.push_back(b_.squeeze(made[i + 1], {0}));
     for (size_t i = 0; i < roles_.size(); ++i)
       if (roles_[i] == Role::kList) results.push_back(last_only_.contains(i) ? made[1] : b_.squeeze(made[0], {1}));
@@ -295,6 +296,7 @@ class While {
     std::vector<ValueId> operands = {trip_count_, kNone};
     if (trip_count_ == kNone) {
       std::vector<ValuePtr> initial;
+      initial.reserve(n_.inputs());
       for (size_t i = 0; i < n_.inputs(); ++i) initial.push_back(n_.value(i));
       const std::vector<ValuePtr> verdict = n_.importer().call(n_.scope(), cond_->function->name, initial);
       if (b_.error()) return;

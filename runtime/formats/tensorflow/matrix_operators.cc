@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "runtime/formats/tensorflow/einsum.h"
 #include "runtime/formats/tensorflow/operators.h"
@@ -17,8 +18,8 @@ ValueId swapped(NodeImport& n, size_t i, bool swap) {
   const ValueId id = n.in(i);
   const auto rank = n.builder().rank(id);
   if (!swap || !rank || *rank < 2) return id;
-  std::vector<int64_t> order;
-  for (size_t axis = 0; axis < *rank; ++axis) order.push_back(static_cast<int64_t>(axis));
+  std::vector<int64_t> order(*rank);
+  std::iota(order.begin(), order.end(), int64_t{0});
   std::swap(order[*rank - 1], order[*rank - 2]);
   return n.scope().permuted(id, order);
 }
@@ -32,6 +33,7 @@ void import_matmul(NodeImport& n, Op op) {
 
 void import_einsum(NodeImport& n, Op op) {
   std::vector<ValueId> operands;
+  operands.reserve(n.inputs());
   for (size_t i = 0; i < n.inputs(); ++i) operands.push_back(n.in(i));
   if (operands.size() == 2 && einsum_as_product(n, operands[0], operands[1], n.text("equation"))) return;
   n.out(n.builder().add(op, std::move(operands), {{"equation", std::string(n.text("equation"))}}));

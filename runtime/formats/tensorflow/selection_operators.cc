@@ -156,6 +156,7 @@ void import_bucketize(NodeImport& n, Op) {
   const auto rank = n.rank(0);
   if (!attr || !rank) return n.unsupported("a tensor of unknown rank, or no boundaries");
   std::vector<float> boundaries;
+  boundaries.reserve(attr->list.size());
   for (const Attr& each : attr->list) boundaries.push_back(each.number.value_or(0));
   const ValueId limits =
       b.constant(graph::make_constant(DType::kFloat32, Shape{static_cast<int64_t>(boundaries.size())}, boundaries.data()));

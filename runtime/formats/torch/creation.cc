@@ -58,6 +58,7 @@ void import_linspace(NodeImport& node, Op) {
   if (steps < 0 || steps > kMost || node.is_tensor("start") || node.is_tensor("end")) return node.unsupported("numbers that are not known");
   const double begin = node.number("start", 0), end = node.number("end", 0);
   std::vector<float> values;
+  values.reserve(static_cast<size_t>(steps));
   for (int64_t i = 0; i < steps; ++i)
     values.push_back(
         static_cast<float>(steps == 1 ? begin : begin + (end - begin) * static_cast<double>(i) / static_cast<double>(steps - 1)));

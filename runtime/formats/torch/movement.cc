@@ -212,6 +212,7 @@ void import_meshgrid(NodeImport& node, Op) {
   const std::vector<ValueId> vectors = node.tensors("tensors");
   const bool swapped = node.text("indexing", "ij") == "xy" && vectors.size() > 1;
   std::vector<Size> sizes;
+  sizes.reserve(vectors.size());
   for (const ValueId vector : vectors) sizes.push_back(node.rank(vector) == 0 ? Size{1, kNone} : sizes_of(node, vector, 0, 1)[0]);
   if (vectors.empty()) return node.corrupt("a grid of nothing");
   if (swapped) std::swap(sizes[0], sizes[1]);

@@ -241,6 +241,7 @@ ValueId NodeImport::shape_of(const std::vector<Size>& sizes) {
   const bool known = std::ranges::all_of(sizes, [](const Size& size) { return size.number.has_value(); });
   if (known) {
     std::vector<int64_t> numbers;
+    numbers.reserve(sizes.size());
     for (const Size& size : sizes) numbers.push_back(*size.number);
     return b.integers(numbers);
   }

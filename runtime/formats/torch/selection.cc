@@ -62,10 +62,11 @@ Indices indices_of(NodeImport& node, size_t rank) {
 
 /// All indices, as large as they are together, side by side on a new last axis.
 ValueId paired(NodeImport& node, const std::vector<ValueId>& tensors) {
-  std::vector<ValueId> integers;
+  std::vector<ValueId> integers, parts;
+  integers.reserve(tensors.size());
+  parts.reserve(tensors.size());
   for (const ValueId tensor : tensors) integers.push_back(node.b.cast(tensor, DType::kInt64));
   const ValueId shape = node.b.add(Op::kShape, {node.b.add(Op::kMax, integers)});  // as large as all together
-  std::vector<ValueId> parts;
   for (const ValueId each : integers) parts.push_back(node.b.unsqueeze(expanded(node, each, shape), {-1}));
   return node.b.add(Op::kConcat, parts, {{"axis", int64_t{-1}}});
 }

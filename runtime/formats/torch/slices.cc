@@ -87,8 +87,9 @@ ValueId written_back(NodeImport& view, ValueId into, ValueId value) {
     case Op::kGather: {
       const auto index = view.size("index", 0).number;
       if (row->target != "aten.select" || !index || *index == -1) break;
+      const Size begin{index, kNone}, end{*index + 1, kNone};
       const int64_t axis = view.axis(view.integer("dim", 0), rank);
-      return replaced(view, into, view.b.unsqueeze(value, {axis}), static_cast<size_t>(axis), {*index, kNone}, {*index + 1, kNone}, 1);
+      return replaced(view, into, view.b.unsqueeze(value, {axis}), static_cast<size_t>(axis), begin, end, 1);
     }
     case Op::kTranspose: {
       if (row->target != "aten.transpose" && row->target != "aten.t") break;

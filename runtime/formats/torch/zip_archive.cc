@@ -51,7 +51,7 @@ Result<Directory> find_directory(const InputFile& file) {
   if (file.size() < kEndSize) return bad_archive("too short");
   const size_t tail = std::min<size_t>(file.size(), kEndSize + 0xFFFF);
   const Fields end(file, file.size() - tail, tail);
-  SERIN_CHECK(end.status());
+  if (!end.status()) return end.status().error();
   std::optional<size_t> found;
   for (size_t at = tail - kEndSize + 1; at-- > 0 && !found;)
     if (end.at(at, 4) == kEndRecord && end.at(at + 20, 2) == tail - at - kEndSize) found = at;
@@ -65,11 +65,11 @@ Result<Directory> find_directory(const InputFile& file) {
   if (is64 || (position >= kLocatorSize && Fields(file, position - kLocatorSize, 4).at(0, 4) == kLocator)) {
     if (position < kLocatorSize + kEnd64Size) return bad_archive("no 64-bit directory");
     const Fields locator(file, position - kLocatorSize, kLocatorSize);
-    SERIN_CHECK(locator.status());
+    if (!locator.status()) return locator.status().error();
     const uint64_t offset = locator.at(8, 8);
     if (locator.at(0, 4) != kLocator || offset > position - kLocatorSize - kEnd64Size) return bad_archive("no 64-bit directory");
     const Fields end64(file, offset, kEnd64Size);
-    SERIN_CHECK(end64.status());
+    if (!end64.status()) return end64.status().error();
     if (end64.at(0, 4) != kEnd64) return bad_archive("no 64-bit directory");
     if (end64.at(16, 4) != 0 || end64.at(20, 4) != 0 || end64.at(24, 8) != end64.at(32, 8))
       return Error{Code::kUnsupported, "zip archive in several parts"};
@@ -123,10 +123,10 @@ bool widen(const Fields& fields, size_t begin, size_t end, Row& row) {
 
 }  // namespace
 
-Result<ZipArchive> ZipArchive::open(std::shared_ptr<const InputFile> file) {
+Result<ZipArchive> ZipArchive::open(const std::shared_ptr<const InputFile>& file) {
   SERIN_TRY(const Directory directory, find_directory(*file));
   const Fields fields(*file, directory.offset, directory.size);
-  SERIN_CHECK(fields.status());
+  if (!fields.status()) return fields.status().error();
   ZipArchive archive(file);
   std::vector<std::pair<size_t, size_t>> ranges;
   size_t at = 0;
@@ -152,13 +152,13 @@ Result<ZipArchive> ZipArchive::open(std::shared_ptr<const InputFile> file) {
     if (row.compressed != row.size) return refuse("is stored in another size than it has");
     if (row.local > directory.offset || directory.offset - row.local < kLocalSize) return refuse("lies outside the file");
     const Fields local(*file, row.local, kLocalSize);
-    SERIN_CHECK(local.status());
+    if (!local.status()) return local.status().error();
     if (local.at(0, 4) != kLocal || local.at(8, 2) != kStored || local.at(26, 2) != name)
       return refuse("has a header that contradicts the directory");
     const uint64_t data = row.local + kLocalSize + name + local.at(28, 2);
     if (data > directory.offset || row.size > directory.offset - data) return refuse("lies outside the file");
     const Fields local_name(*file, row.local + kLocalSize, name);
-    SERIN_CHECK(local_name.status());
+    if (!local_name.status()) return local_name.status().error();
     if (local_name.text(0, name) != row.name) return refuse("has another name in its header");
     ranges.emplace_back(row.local, data + row.size);
     const bool folder = row.name.back() == '/';

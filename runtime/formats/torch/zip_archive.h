@@ -27,7 +27,7 @@ class ZipArchive {
   static constexpr size_t kEntries = 1'000'000;
 
   /// kCorrupt: no zip archive, cut off, contradictory. kUnsupported: compressed, encrypted, in several parts.
-  static Result<ZipArchive> open(std::shared_ptr<const InputFile> file);
+  static Result<ZipArchive> open(const std::shared_ptr<const InputFile>& file);
 
   const std::map<std::string, ZipEntry, std::less<>>& entries() const { return entries_; }
   const ZipEntry* find(std::string_view name) const;

@@ -75,6 +75,7 @@ struct Lists {
 template <class F>
 ValueId mask_of(graph::Builder& b, int64_t features, F&& named) {
   std::vector<uint8_t> mask;
+  mask.reserve(static_cast<size_t>(features));
   for (int64_t i = 0; i < features; ++i) mask.push_back(named(i) ? 1 : 0);
   return b.constant(graph::make_constant(DType::kBool, Shape{features}, mask.data()));
 }

@@ -109,6 +109,7 @@ class Missing {
 
   std::vector<bool> zeros() const {
     std::vector<bool> zeros;
+    zeros.reserve(kinds_.size());
     for (const auto& kind : kinds_) zeros.push_back(kind == kMissingZero);
     return zeros;
   }

@@ -90,7 +90,7 @@ class Transcoder {
     return {};
   }
 
-  void append_number(double value, std::string digits) {
+  void append_number(double value, const std::string& digits) {
     if (std::isfinite(value))
       out_ += digits;
     else
