@@ -14,7 +14,7 @@ using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
-Spec spec_of(const std::string& lines) {
+Spec spec_with(const std::string& lines) {
   const std::string text = "service: digits\nstable: {version: 1}\ncanary: {version: 2}\n" + lines;
   return parse_spec(config::Node::parse(text, "spec").value()).value();
 }
@@ -28,7 +28,7 @@ Baseline fast_baseline() {
 /// A rollout with a clock and a service whose answers one can name.
 struct Bench {
   explicit Bench(const std::string& lines, Baseline baseline = fast_baseline())
-      : rollout(Rollout::start(spec_of(lines), "digits-1", 7, baseline, now)) {}
+      : rollout(Rollout::start(spec_with(lines), "digits-1", 7, baseline, now)) {}
 
   bool answer(Arm arm, Outcome outcome = Outcome::kOk, milliseconds latency = milliseconds(8)) {
     return rollout.observe(Observation{.arm = arm,
@@ -443,7 +443,7 @@ TEST(RolloutCommands, AWeightByHandPausesTheStepsAndIsTheirNewStart) {
 
 /// A rollout whose moves wait for a yes from outside.
 Rollout gated(const std::string& lines, Gates gates) {
-  Spec spec = spec_of(lines);
+  Spec spec = spec_with(lines);
   spec.gates = gates;
   return Rollout::start(std::move(spec), "digits-1", 7, fast_baseline(), {});
 }
@@ -494,7 +494,7 @@ TEST(RolloutGates, AGateSurvivesARestartAndAnythingElseEndsIt) {
   Bench bench("steps: [50, 100]");
   bench.rollout = gated("steps: [50, 100]", {.promotion = true});
   bench.pass_step();
-  Spec spec = spec_of("steps: [50, 100]");
+  Spec spec = spec_with("steps: [50, 100]");
   spec.gates.promotion = true;
   Rollout again = Rollout::resume(spec, bench.rollout.state(), fast_baseline(), bench.now);
   EXPECT_EQ(again.awaits(), "confirm-promotion");
