@@ -30,12 +30,11 @@ def models():
 
     image = ([3, 224, 224], "float32")
     ids = ([128], "int64")
-    return {
+    return {  # a DB detector is missing: with oneDNN on, Paddle 3.3.1 cannot run it
         "resnet50": (vision.resnet50, [image]),
         "mobilenet_v1": (vision.mobilenet_v1, [image]),
         "mobilenet_v3_large": (vision.mobilenet_v3_large, [image]),
         "shufflenet_v2_x1_0": (vision.shufflenet_v2_x1_0, [image]),
-        "db_detector": (lambda: zoo_detection.DbDetector(16), [([3, 320, 320], "float32")]),
         "crnn": (lambda: zoo_detection.Crnn(16), [([3, 32, 320], "float32")]),
         "bert_small": (lambda: zoo_sequence.Bert(width=256, length=128), [ids, ids, ids]),
     }
