@@ -67,6 +67,14 @@ Status InputFile::read(size_t offset, std::span<std::byte> bytes) const {
   return {};
 }
 
+Result<std::vector<std::byte>> InputFile::read_all(size_t limit) const {
+  if (size() > limit) return Error{Code::kTooLarge, fmt::format("{}: has {} bytes, at most {} are read", path_, size(), limit)};
+  std::vector<std::byte> bytes(size());
+  SERIN_CHECK(read(0, bytes));
+  SERIN_CHECK(unchanged());
+  return bytes;
+}
+
 Status InputFile::unchanged() const {
   struct stat now{};
   if (::fstat(fd_, &now) != 0) return system_error(path_, "cannot be examined");

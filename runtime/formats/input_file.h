@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/result.h"
 
@@ -30,6 +31,8 @@ class InputFile {
   size_t links() const { return static_cast<size_t>(status_.st_nlink); }
   /// Fills `bytes` from `offset` on. kCorrupt if the file ends before that.
   Status read(size_t offset, std::span<std::byte> bytes) const;
+  /// All bytes. kTooLarge over `limit`; kUnavailable as in `unchanged`.
+  Result<std::vector<std::byte>> read_all(size_t limit) const;
   /// kUnavailable if the file was written to since it was opened: the data may mix two versions. A file that was renamed over it is another
   /// file, and a deleted file stays readable; both are harmless.
   Status unchanged() const;

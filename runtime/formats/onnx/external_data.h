@@ -1,8 +1,4 @@
 // external_data.h: finds tensor data that is stored in separate files next to the model.
-//
-// A model names those files itself, so a hostile model could name /etc/shadow. A location must be a plain relative path beneath the model's
-// folder. Each component is opened relative to its parent folder, without following links. So no link leads out of the folder, even if it
-// is created during the search.
 #pragma once
 
 #include <map>

@@ -11,6 +11,7 @@
 #include "runtime/formats/onnx/operators.h"
 #include "runtime/formats/onnx/proto.h"
 #include "runtime/formats/recognise.h"
+#include "runtime/formats/unsupported.h"
 
 namespace serin::formats {
 namespace {
@@ -20,7 +21,6 @@ using namespace onnx;
 constexpr int64_t kOldestIr = 1;
 constexpr int64_t kFirstIrWithOpsets = 3;  // older models are written in opset 1
 constexpr int64_t kNewestIr = 13;
-constexpr size_t kNamedAtOnce = 20;
 constexpr size_t kTensorFileBytes = size_t{2} << 30;
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -51,14 +51,6 @@ Result<int64_t> opset_of(const ModelProto& model) {
     return Error{Code::kUnsupported, fmt::format("uses opset {}; {} to {} are read (export it with opset_version={})", *opset, kOldestOpset,
                                                  kNewestOpset, kNewestOpset)};
   return *opset;
-}
-
-Error unsupported_nodes(const std::vector<std::string>& nodes) {
-  const size_t named = std::min(nodes.size(), kNamedAtOnce);
-  const std::string more = nodes.size() > named ? fmt::format(" and {} more", nodes.size() - named) : "";
-  const bool one = nodes.size() == 1;
-  return Error{Code::kUnsupported, fmt::format("{} {} not supported: {}{}", nodes.size(), one ? "node uses what is" : "nodes use what is",
-                                               fmt::join(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(named), ", "), more)};
 }
 
 Result<ModelProto> decode(Bytes bytes, const OnnxLimits& limits) {

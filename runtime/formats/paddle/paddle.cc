@@ -18,6 +18,7 @@
 #include "runtime/formats/paddle/program_desc.h"
 #include "runtime/formats/paddle/scope.h"
 #include "runtime/formats/recognise.h"
+#include "runtime/formats/unsupported.h"
 
 namespace serin::formats {
 namespace {
@@ -25,21 +26,12 @@ namespace {
 using namespace paddle;
 namespace fs = std::filesystem;
 
-constexpr size_t kNamedAtOnce = 20;
 constexpr size_t kPartsOfAnOperation = 32;
 constexpr int kDeepestBody = 24;
 
-Result<std::vector<std::byte>> read_file(const std::string& path, size_t limit) {
-  SERIN_TRY(const InputFile file, InputFile::open(path));
-  if (file.size() > limit) return Error{Code::kTooLarge, fmt::format("a program of {} bytes; {} are read", file.size(), limit)};
-  std::vector<std::byte> bytes(file.size());
-  SERIN_CHECK(file.read(0, bytes));
-  SERIN_CHECK(file.unchanged());
-  return bytes;
-}
-
 Result<Program> read_program(const std::string& path, const PaddleLimits& limits) {
-  SERIN_TRY(const std::vector<std::byte> bytes, read_file(path, limits.program_bytes));
+  SERIN_TRY(const InputFile file, InputFile::open(path));
+  SERIN_TRY(const std::vector<std::byte> bytes, file.read_all(limits.program_bytes));
   const bool pir = path.ends_with(".json");
   auto program = pir ? read_pir({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, limits.operations)
                      : read_program_desc(bytes, kPartsOfAnOperation * limits.operations);
@@ -73,12 +65,7 @@ Status check_operators(const Program& program) {
     for (const Operation& op : block.operations)
       if (!find_operator(program, op.type)) unknown.push_back(fmt::format("'{}' ({})", op.name, op.type));
   if (unknown.empty()) return {};
-  const size_t named = std::min(unknown.size(), kNamedAtOnce);
-  const std::string more = unknown.size() > named ? fmt::format(" and {} more", unknown.size() - named) : "";
-  return Error{Code::kUnsupported,
-               fmt::format("{} that are not supported: {}{}",
-                           unknown.size() == 1 ? "1 operation uses operators" : fmt::format("{} operations use operators", unknown.size()),
-                           fmt::join(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(named), ", "), more)};
+  return unsupported_nodes(unknown, "operation uses an operator that is", "operations use operators that are");
 }
 
 /// PaddleDetection calls the parameters of __model__ __params__.

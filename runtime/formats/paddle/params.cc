@@ -6,9 +6,7 @@
 
 #include "runtime/formats/paddle/params.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "runtime/formats/input_file.h"
+#include "runtime/formats/open_beneath.h"
 #include "runtime/formats/paddle/program_desc.h"
 #include "runtime/formats/recognise.h"
 
@@ -123,14 +122,11 @@ Result<std::vector<Named>> sorted(const Program& program) {
   return parameters;
 }
 
-Result<InputFile> open_plain_name(int folder, const std::string& name) {
-  if (name.empty() || name == "." || name == ".." || name.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
+/// A name is one of a file in the folder itself.
+Result<InputFile> open_parameter(const std::string& folder, const std::string& name) {
+  if (name.find('/') != std::string::npos)
     return Error{Code::kPermissionDenied, fmt::format("parameter '{}' has a name that is no name of a file", name)};
-  const int file = ::openat(folder, name.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-  if (file < 0 && errno == ELOOP)
-    return Error{Code::kPermissionDenied, fmt::format("parameter '{}' is a link; links are not followed", name)};
-  if (file < 0) return system_error(fmt::format("parameter '{}'", name), "cannot be opened");
-  return InputFile::adopt(file, fmt::format("parameter '{}'", name));
+  return open_beneath(folder, name, "parameter");
 }
 
 }  // namespace
@@ -155,12 +151,9 @@ Result<Parameters> read_combined(const std::string& path, const Program& program
 
 Result<Parameters> read_separate(const std::string& folder, const Program& program) {
   SERIN_TRY(const auto order, sorted(program));
-  const int at = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (at < 0) return system_error(folder, "cannot be opened");
-  const std::unique_ptr<const int, void (*)(const int*)> closer(&at, [](const int* open) { ::close(*open); });
   Parameters result;
   for (const Named& parameter : order) {
-    SERIN_TRY(InputFile opened, open_plain_name(at, parameter.name));
+    SERIN_TRY(InputFile opened, open_parameter(folder, parameter.name));
     TensorFile file(std::move(opened));
     auto tensor = file.next(declared_type(program, parameter));
     if (!tensor) return tensor.error().in(fmt::format("parameter '{}'", parameter.name));

@@ -8,8 +8,8 @@
 #include <bit>
 
 #include "runtime/base/wire.h"
+#include "runtime/formats/open_beneath.h"
 #include "runtime/formats/tensorflow/crc32c.h"
-#include "runtime/formats/tensorflow/model_folder.h"
 #include "runtime/formats/tensorflow/proto.h"
 #include "runtime/formats/tensorflow/table.h"
 #include "runtime/formats/tensorflow/tensor.h"
@@ -42,11 +42,11 @@ Status check_header(wire::Bytes value, int64_t& shards) {
 Result<Bundle> Bundle::open(const std::string& folder) {
   Bundle bundle;
   bundle.folder_ = folder;
-  auto index = open_beneath(folder, kIndexFile);
+  auto index = open_beneath(folder, kIndexFile, "file");
   if (!index && index.error().code == Code::kNotFound) return bundle;
   if (!index) return index.error();
-  SERIN_TRY(const std::shared_ptr<const std::byte> bytes, read_whole(**index, kMostIndexBytes));
-  const Status read = read_table({bytes.get(), (*index)->size()}, [&bundle](std::string_view key, wire::Bytes value) -> Status {
+  SERIN_TRY(const std::vector<std::byte> bytes, index->read_all(kMostIndexBytes));
+  const Status read = read_table(bytes, [&bundle](std::string_view key, wire::Bytes value) -> Status {
     return key.empty() ? check_header(value, bundle.shards_) : bundle.take_entry(key, value);
   });
   if (!read) return read.error().in(kIndexFile);
@@ -79,7 +79,8 @@ Result<std::shared_ptr<const InputFile>> Bundle::shard(int64_t number) {
   if (number < 0 || number >= shards_) return Error{Code::kCorrupt, fmt::format("lies in file {} of {}", number, shards_)};
   auto& file = files_[number];
   if (!file) {
-    SERIN_TRY(file, open_beneath(folder_, fmt::format("variables/variables.data-{:05}-of-{:05}", number, shards_)));
+    SERIN_TRY(InputFile opened, open_beneath(folder_, fmt::format("variables/variables.data-{:05}-of-{:05}", number, shards_), "file"));
+    file = std::make_shared<const InputFile>(std::move(opened));
   }
   return file;
 }

@@ -12,11 +12,10 @@
 
 #include "runtime/formats/tensorflow/operators.h"
 #include "runtime/formats/tensorflow/tensor.h"
+#include "runtime/formats/unsupported.h"
 
 namespace serin::formats::tf {
 namespace {
-
-constexpr size_t kNamedAtOnce = 20;
 
 /// Letters, digits and underscores, so that a symbol can be typed on a command line (--dim seq=128).
 std::string word_of(std::string_view text) {
@@ -80,12 +79,7 @@ Status Importer::check_operators(const std::vector<std::string_view>& edges) con
     }
   }
   if (unsupported.empty()) return {};
-  const size_t named = std::min(unsupported.size(), kNamedAtOnce);
-  const std::string more = unsupported.size() > named ? fmt::format(" and {} more", unsupported.size() - named) : "";
-  return Error{
-      Code::kUnsupported,
-      fmt::format("{} {} not supported: {}{}", unsupported.size(), unsupported.size() == 1 ? "node uses what is" : "nodes use what is",
-                  fmt::join(unsupported.begin(), unsupported.begin() + static_cast<std::ptrdiff_t>(named), ", "), more)};
+  return unsupported_nodes(unsupported);
 }
 
 Result<ValuePtr> Importer::value_of(const Body& body, const Values& values, const Edge& edge) const {
@@ -210,14 +204,12 @@ Importer::ClosedBody Importer::open_body(Scope& outer, const std::vector<ValuePt
   return body;
 }
 
-graph::Type Importer::input_type(std::string_view key, const TensorInfo& info, Status& status) {
+Result<graph::Type> Importer::input_type(std::string_view key, const TensorInfo& info) {
   const auto dtype = dtype_of(info.dtype);
-  if (info.name.empty())
-    status = Error{Code::kUnsupported, fmt::format("input '{}' is a sparse or composite tensor", key)};
-  else if (!dtype)
-    status = Error{Code::kUnsupported, fmt::format("input '{}' has dtype {}", key, info.dtype)};
-  graph::Type type{graph::ValueKind::kTensor, dtype.value_or(DType::kFloat32), std::nullopt};
-  if (!info.shape || !status) return type;
+  if (info.name.empty()) return Error{Code::kUnsupported, fmt::format("input '{}' is a sparse or composite tensor", key)};
+  if (!dtype) return Error{Code::kUnsupported, fmt::format("input '{}' has dtype {}", key, info.dtype)};
+  graph::Type type{graph::ValueKind::kTensor, *dtype, std::nullopt};
+  if (!info.shape) return type;
   type.shape.emplace();
   for (size_t axis = 0; axis < info.shape->size(); ++axis) {
     const int64_t size = (*info.shape)[axis];
@@ -260,9 +252,7 @@ Result<graph::Graph> Importer::run(const SignatureDef& signature, const EqualSiz
   Scope scope;
   Values values;
   for (const auto& [key, info] : signature.inputs) {
-    Status status;
-    graph::Type type = input_type(key, info, status);
-    if (!status) return status.error();
+    SERIN_TRY(graph::Type type, input_type(key, info));
     const ValueId id = scope.graph().add_input(std::string(key), std::move(type));
     values.emplace(parse_edge(info.name).node, std::vector<ValuePtr>{plain_value(id)});
   }

@@ -48,7 +48,7 @@ class Importer {
   Result<std::vector<ValuePtr>> evaluate(Scope& scope, const Body& body, Values values, const std::vector<std::string_view>& edges);
   Status import_node(Scope& scope, const NodeDef& def, std::vector<ValuePtr> inputs, std::vector<ValuePtr>& outputs);
   Result<ValuePtr> value_of(const Body& body, const Values& values, const Edge& edge) const;
-  graph::Type input_type(std::string_view key, const TensorInfo& info, Status& status);
+  Result<graph::Type> input_type(std::string_view key, const TensorInfo& info);
 
   const Program& program_;
   State& state_;

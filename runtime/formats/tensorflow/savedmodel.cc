@@ -6,7 +6,6 @@
 
 #include "runtime/formats/recognise.h"
 #include "runtime/formats/tensorflow/import.h"
-#include "runtime/formats/tensorflow/model_folder.h"
 
 namespace serin::formats {
 namespace {
@@ -58,12 +57,12 @@ Result<graph::Graph> import_with_equal_sizes(const Program& program, State& stat
 Result<graph::Graph> import_saved_model(const std::string& path, const SavedModelLimits& limits) try {
   SERIN_TRY(InputFile opened, InputFile::open(path));
   const auto file = std::make_shared<const InputFile>(std::move(opened));
-  SERIN_TRY(const std::shared_ptr<const std::byte> bytes, read_whole(*file, limits.file_bytes));
-  SERIN_TRY(const MetaGraph meta, decode_saved_model({bytes.get(), file->size()}, limits));
+  SERIN_TRY(const std::vector<std::byte> bytes, file->read_all(limits.file_bytes));
+  SERIN_TRY(const MetaGraph meta, decode_saved_model(bytes, limits));
   SERIN_TRY(const SignatureDef* const signature, choose_signature(meta));
   Program program(meta);
   SERIN_CHECK(program.index());
-  State state(program, folder_of_model(path), file, bytes.get());
+  State state(program, folder_of_model(path), file, bytes.data());
   SERIN_CHECK(state.load());
   SERIN_TRY(graph::Graph graph, import_with_equal_sizes(program, state, {.nodes = limits.nodes, .nesting = limits.nesting}, *signature));
   SERIN_CHECK(graph::verify(graph));

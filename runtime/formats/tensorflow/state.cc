@@ -11,7 +11,7 @@
 #include <set>
 
 #include "runtime/base/number.h"
-#include "runtime/formats/tensorflow/model_folder.h"
+#include "runtime/formats/open_beneath.h"
 #include "runtime/formats/tensorflow/tensor.h"
 
 namespace serin::formats::tf {
@@ -235,9 +235,9 @@ Result<Table> State::text_table(const TableSource& source) const {
   }
   if (file_name.empty()) return Error{Code::kUnsupported, fmt::format("node '{}' reads a file that is not part of the model", node.name)};
   const std::string path = fmt::format("assets/{}", file_name);
-  SERIN_TRY(const std::shared_ptr<const InputFile> file, open_beneath(folder_, path));
-  SERIN_TRY(const std::shared_ptr<const std::byte> bytes, read_whole(*file, kMostVocabularyBytes));
-  std::string_view text(reinterpret_cast<const char*>(bytes.get()), file->size());
+  SERIN_TRY(const InputFile file, open_beneath(folder_, path, "file"));
+  SERIN_TRY(const std::vector<std::byte> bytes, file.read_all(kMostVocabularyBytes));
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto dtype_is_string = [](int64_t index) { return index == -2; };
   Column keys{integer_attr(node, "key_index", -2), true, {}, {}};
   Column values{integer_attr(node, "value_index", -1), dtype_is_string(integer_attr(node, "value_index", -1)), {}, {}};

@@ -224,7 +224,7 @@ Result<std::vector<ValueId>> GraphImport::inlined(const Json& json, const std::v
   return outputs;
 }
 
-std::vector<std::string> unsupported_nodes(const ProgramGraph& graph) {
+std::vector<std::string> nodes_without_reader(const ProgramGraph& graph) {
   std::vector<std::string> found;
   std::vector<ProgramGraph> inner;
   const auto examine = [&](const ProgramGraph& each) {

@@ -53,6 +53,6 @@ class GraphImport final : public Scope {
 };
 
 /// Targets of nodes that are not supported, in graphs within graphs too: "'attn' (aten.frobnicate.default)".
-std::vector<std::string> unsupported_nodes(const ProgramGraph& graph);
+std::vector<std::string> nodes_without_reader(const ProgramGraph& graph);
 
 }  // namespace serin::formats::torch

@@ -21,6 +21,7 @@
 #include "runtime/formats/torch/program.h"
 #include "runtime/formats/torch/weights.h"
 #include "runtime/formats/torch/zip_archive.h"
+#include "runtime/formats/unsupported.h"
 
 namespace serin::formats {
 namespace {
@@ -134,15 +135,8 @@ Result<graph::Graph> read(const std::shared_ptr<const InputFile>& file, const To
   SERIN_TRY(const Program program, read_program(document.root()));
   if (program.graph.nodes.size() > limits.nodes)
     return Error{Code::kTooLarge, fmt::format("has {} nodes; {} are allowed", program.graph.nodes.size(), limits.nodes)};
-  if (const auto unsupported = unsupported_nodes(program.graph); !unsupported.empty()) {
-    constexpr size_t kShown = 50;
-    const bool one = unsupported.size() == 1;
-    const std::vector<std::string> shown(unsupported.begin(),
-                                         unsupported.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, unsupported.size())));
-    return Error{Code::kUnsupported, fmt::format("{} {} not supported: {}{}", unsupported.size(),
-                                                 one ? "node uses an operator that is" : "nodes use operators that are",
-                                                 fmt::join(shown, ", "), unsupported.size() > kShown ? ", ..." : "")};
-  }
+  if (const auto nodes = nodes_without_reader(program.graph); !nodes.empty())
+    return unsupported_nodes(nodes, "node uses an operator that is", "nodes use operators that are");
   graph::Graph graph;
   SERIN_CHECK(import_program(program, *zip, archive, graph));
   SERIN_CHECK(file->unchanged());

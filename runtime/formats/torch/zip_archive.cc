@@ -23,11 +23,12 @@ constexpr uint64_t kEncrypted = 1, kStored = 0, kUnixLink = 0120000;
 /// Little-endian fields of a part of the file.
 class Fields {
  public:
-  Fields(const InputFile& file, size_t offset, size_t size) : bytes_(size) {
-    read_ = file.read(offset, std::as_writable_bytes(std::span(bytes_)));
+  static Result<Fields> read(const InputFile& file, size_t offset, size_t size) {
+    Fields fields(size);
+    SERIN_CHECK(file.read(offset, std::as_writable_bytes(std::span(fields.bytes_))));
+    return fields;
   }
 
-  const Status& status() const { return read_; }
   size_t size() const { return bytes_.size(); }
   uint64_t at(size_t offset, size_t width) const {
     uint64_t value = 0;
@@ -37,8 +38,9 @@ class Fields {
   std::string_view text(size_t offset, size_t size) const { return {reinterpret_cast<const char*>(bytes_.data()) + offset, size}; }
 
  private:
+  explicit Fields(size_t size) : bytes_(size) {}
+
   std::vector<uint8_t> bytes_;
-  Status read_;
 };
 
 struct Directory {
@@ -50,8 +52,7 @@ Error bad_archive(std::string_view problem) { return {Code::kCorrupt, fmt::forma
 Result<Directory> find_directory(const InputFile& file) {
   if (file.size() < kEndSize) return bad_archive("too short");
   const size_t tail = std::min<size_t>(file.size(), kEndSize + 0xFFFF);
-  const Fields end(file, file.size() - tail, tail);
-  if (!end.status()) return end.status().error();
+  SERIN_TRY(const Fields end, Fields::read(file, file.size() - tail, tail));
   std::optional<size_t> found;
   for (size_t at = tail - kEndSize + 1; at-- > 0 && !found;)
     if (end.at(at, 4) == kEndRecord && end.at(at + 20, 2) == tail - at - kEndSize) found = at;
@@ -60,16 +61,18 @@ Result<Directory> find_directory(const InputFile& file) {
   Directory directory{end.at(at + 16, 4), end.at(at + 12, 4), end.at(at + 10, 2)};
   if (end.at(at + 4, 2) != 0 || end.at(at + 6, 2) != 0 || end.at(at + 8, 2) != directory.entries)
     return Error{Code::kUnsupported, "zip archive in several parts"};
-  const bool is64 = directory.offset == 0xFFFFFFFF || directory.size == 0xFFFFFFFF || directory.entries == 0xFFFF;
+  bool is64 = directory.offset == 0xFFFFFFFF || directory.size == 0xFFFFFFFF || directory.entries == 0xFFFF;
   size_t limit = position;
-  if (is64 || (position >= kLocatorSize && Fields(file, position - kLocatorSize, 4).at(0, 4) == kLocator)) {
+  if (!is64 && position >= kLocatorSize) {
+    SERIN_TRY(const Fields mark, Fields::read(file, position - kLocatorSize, 4));
+    is64 = mark.at(0, 4) == kLocator;
+  }
+  if (is64) {
     if (position < kLocatorSize + kEnd64Size) return bad_archive("no 64-bit directory");
-    const Fields locator(file, position - kLocatorSize, kLocatorSize);
-    if (!locator.status()) return locator.status().error();
+    SERIN_TRY(const Fields locator, Fields::read(file, position - kLocatorSize, kLocatorSize));
     const uint64_t offset = locator.at(8, 8);
     if (locator.at(0, 4) != kLocator || offset > position - kLocatorSize - kEnd64Size) return bad_archive("no 64-bit directory");
-    const Fields end64(file, offset, kEnd64Size);
-    if (!end64.status()) return end64.status().error();
+    SERIN_TRY(const Fields end64, Fields::read(file, offset, kEnd64Size));
     if (end64.at(0, 4) != kEnd64) return bad_archive("no 64-bit directory");
     if (end64.at(16, 4) != 0 || end64.at(20, 4) != 0 || end64.at(24, 8) != end64.at(32, 8))
       return Error{Code::kUnsupported, "zip archive in several parts"};
@@ -125,8 +128,7 @@ bool widen(const Fields& fields, size_t begin, size_t end, Row& row) {
 
 Result<ZipArchive> ZipArchive::open(const std::shared_ptr<const InputFile>& file) {
   SERIN_TRY(const Directory directory, find_directory(*file));
-  const Fields fields(*file, directory.offset, directory.size);
-  if (!fields.status()) return fields.status().error();
+  SERIN_TRY(const Fields fields, Fields::read(*file, directory.offset, directory.size));
   ZipArchive archive(file);
   std::vector<std::pair<size_t, size_t>> ranges;
   size_t at = 0;
@@ -151,14 +153,12 @@ Result<ZipArchive> ZipArchive::open(const std::shared_ptr<const InputFile>& file
     if (!widen(fields, extra_begin, extra_begin + extra, row)) return refuse("has no 64-bit sizes");
     if (row.compressed != row.size) return refuse("is stored in another size than it has");
     if (row.local > directory.offset || directory.offset - row.local < kLocalSize) return refuse("lies outside the file");
-    const Fields local(*file, row.local, kLocalSize);
-    if (!local.status()) return local.status().error();
+    SERIN_TRY(const Fields local, Fields::read(*file, row.local, kLocalSize));
     if (local.at(0, 4) != kLocal || local.at(8, 2) != kStored || local.at(26, 2) != name)
       return refuse("has a header that contradicts the directory");
     const uint64_t data = row.local + kLocalSize + name + local.at(28, 2);
     if (data > directory.offset || row.size > directory.offset - data) return refuse("lies outside the file");
-    const Fields local_name(*file, row.local + kLocalSize, name);
-    if (!local_name.status()) return local_name.status().error();
+    SERIN_TRY(const Fields local_name, Fields::read(*file, row.local + kLocalSize, name));
     if (local_name.text(0, name) != row.name) return refuse("has another name in its header");
     ranges.emplace_back(row.local, data + row.size);
     const bool folder = row.name.back() == '/';

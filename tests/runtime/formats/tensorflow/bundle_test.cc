@@ -1,11 +1,11 @@
 // The weights: what a bundle says and where its bytes are; vocabularies in assets.
 
 #include "runtime/formats/tensorflow/bundle.h"
+#include "runtime/formats/open_beneath.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "runtime/formats/tensorflow/model_folder.h"
 #include "runtime/formats/tensorflow/state.h"
 #include "runtime/formats/tensorflow/table.h"
 #include "runtime/formats/tensorflow/tensor.h"
@@ -154,7 +154,7 @@ TEST(Assets, M8NothingOutsideTheFolder) {
   Model model = model_with_vocabulary("vocabulary.txt");
   model.assets.clear();
   EXPECT_THAT(error_of(model), HasSubstr("not part of the model"));
-  EXPECT_THAT(open_beneath("/tmp", "/etc/passwd").error().message, HasSubstr("absolute"));
+  EXPECT_THAT(open_beneath("/tmp", "/etc/passwd", "file").error().message, HasSubstr("absolute"));
 }
 
 }  // namespace
