@@ -157,6 +157,9 @@ TEST(PaddleBadFolder, LinksAndSpecialFiles) {  // M1, M8
   EXPECT_EQ(read_paddle(folder / "__model__").error().code, Code::kPermissionDenied);
   ::unlink((folder / "w").c_str());
   EXPECT_EQ(read_paddle(folder / "__model__").error().code, Code::kNotFound);
+  ASSERT_EQ(::link((folder / "real").c_str(), (folder / "w").c_str()), 0);
+  EXPECT_EQ(read_paddle(folder / "__model__").error().code, Code::kPermissionDenied) << "a second name of a file";
+  ::unlink((folder / "w").c_str());
   ASSERT_EQ(::mkfifo((folder / "w").c_str(), 0600), 0);
   EXPECT_EQ(read_paddle(folder / "__model__").error().code, Code::kInvalidArgument);
 }
