@@ -48,6 +48,16 @@ def test_proves_kernels_and_backend_tests_and_models(run):
     assert records["models/perceptron"]["notes"]["steps on the device"] > 0
 
 
+def test_runs_units_side_by_side(run):
+    """Each once, those of one model one after the other; what needs the device for itself comes last."""
+    status, said = run("kernels/1", "onnx/1", "onnx/2", "models/perceptron*", "faults/absent", "--jobs", 3)
+    assert status == 0, said
+    keys = [record["key"] for record in run.records()]
+    assert sorted(keys) == ["faults/absent", "kernels/1", "models/perceptron", "models/perceptron_dynamo", "onnx/1", "onnx/2"]
+    assert keys[-1] == "faults/absent"
+    assert run("onnx/1", "onnx/2", "--again", "--jobs", 2, "--minutes", 0)[0] == 0 and len(run.records()) == 6, "nothing begins that has no time"
+
+
 def test_goes_on_where_it_was(run):
     assert run("kernels/1", "onnx/1", "--minutes", 0)[0] == 4
     status, said = run("onnx/1")

@@ -14,9 +14,10 @@ from results import SKIPPED, Case
 
 ROOT = Path(__file__).resolve().parents[3]
 PARTS = ("kernels", "onnx", "models", "serve", "faults", "memcheck", "racecheck")
+ALONE = ("serve", "faults")  # they load the device, take its memory, or compare what a process holds
 UNIT_LIMIT_S = 540
 USUAL_S = 60  # of a unit
-TESTS_OF_A_UNIT = {"kernels": 25, "onnx": 100, "memcheck": 4, "racecheck": 4}
+TESTS_OF_A_UNIT = {"kernels": 8, "onnx": 100, "memcheck": 4, "racecheck": 4}
 
 
 @dataclass
