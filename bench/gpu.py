@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import fnmatch
+import functools
 import importlib.util
 import math
 import os
@@ -18,6 +19,7 @@ import machine  # noqa: E402
 import table  # noqa: E402
 from ledger import Ledger, digest  # noqa: E402
 
+PEERS = ("torch-reduce-overhead", "torch-max-autotune", "onnxruntime")
 NEEDED = ("numpy", "onnx", "onnxruntime")
 DONE, USAGE, NO_DEVICE, UNFINISHED = 0, 2, 3, 4  # exit codes
 FAILED = -math.inf  # the score of a row where Serin has no figure
@@ -38,6 +40,8 @@ def flags():
     parser.add_argument("--cache", type=pathlib.Path, metavar="FILE", help="what was compiled and measured: unpacked first, packed after each row")
     parser.add_argument("--seconds", type=float, default=0.5, help="of one measurement")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="rows of speed whose engines start together; each is measured alone")
+    parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS, help="only beside these")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build-device/bench.jsonl")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build-device/gpu", help="folder with serin (tests/gpu/pack)")
@@ -53,11 +57,19 @@ def matching(keys, patterns):
     return [key for key in keys if any(fnmatch.fnmatchcase(key, each) or fnmatch.fnmatchcase(key.split("/")[0], each) for each in patterns)]
 
 
-def measure(key, how, ledger):
-    """Keeps the rows, or one without a figure that says why there is none."""
+def next_group(keys, most):
+    """The first keys whose engines may start together, and the others."""
+    together = 1
+    while together < most and all(key.startswith("speed/") for key in keys[: together + 1]) and together < len(keys):
+        together += 1
+    return keys[:together], keys[together:]
+
+
+def measure(key, how, ledger, before_s=0.0):
+    """Keeps the rows, or one without a figure that says why there is none. `before_s`: how long its engines took to start, if they have."""
     import engines
 
-    begin = time.monotonic()
+    begin = time.monotonic() - before_s
     try:
         rows = how()
     except (engines.CannotRun, OSError, RuntimeError, ValueError, KeyError) as error:
@@ -161,11 +173,19 @@ def main():
         for key in keys:
             say(f"{ledger.known[key]['date'] if key in ledger.known else 'to be done':12}{key}")
         return DONE
-    setting = gpu_rows.Setting(serin, device_flags, options.seconds, options.rounds)
-    for key in sorted(keys, key=gpu_rows.turn):
-        if (options.again or not measured(key, ledger)) and time.monotonic() + ledger.seconds(key, gpu_rows.usual_seconds(key)) < end:
-            say(f"{key} ...")
-            measure(key, lambda key=key: rows[key](setting), ledger)
+    setting = gpu_rows.Setting(serin, device_flags, options.seconds, options.rounds, tuple(options.peers))
+    todo = [key for key in sorted(keys, key=gpu_rows.turn) if options.again or not measured(key, ledger)]
+    while todo:
+        group, todo = next_group(todo, options.at_once)
+        if time.monotonic() + sum(ledger.seconds(key, gpu_rows.usual_seconds(key)) for key in group) / len(group) >= end:
+            continue
+        say(f"{' '.join(group)} ...")
+        begin = time.monotonic()
+        ahead = gpu_rows.started({key: rows[key] for key in group}, setting) if len(group) > 1 else {}
+        each = (time.monotonic() - begin) / len(group)
+        for key in group:
+            how = functools.partial(rows[key], setting, **({"starters": ahead[key]} if ahead else {}))
+            measure(key, how, ledger, each)
             machine.pack_cache(options.cache, cache)
 
     heading = f"{machine.describe()}; {device}; {table.machine()}"

@@ -8,6 +8,7 @@ memory    bytes on the device as planned, beside what the process holds by its o
 BARS are what the rows must reach.
 """
 
+import concurrent.futures
 import dataclasses
 import functools
 import json
@@ -47,6 +48,7 @@ class Setting:
     device_flags: tuple
     seconds: float = 0.5
     rounds: int = 7
+    peers: tuple = tuple(PEERS)
 
     @functools.cached_property
     def peaks(self):
@@ -95,19 +97,35 @@ def peer(engine, item, job, seconds):
     return engines.Engine([*command, "--precision", job.precision, "--seconds", seconds])
 
 
-def speed(item, precision, batch, setting):
+def starters_of(item, precision, batch, setting):
+    """{name: start an engine} of a row of speed, Serin's first."""
     job = work.job(item, batch, 1, precision)
-    starters = {"serin": lambda: engines.serin(job, setting.seconds, setting.device_flags)}
+    starters = {"serin": functools.partial(engines.serin, job, setting.seconds, setting.device_flags)}
     for engine, title in PEERS.items():
-        if engine != "torch-max-autotune" or (item.name, precision, batch) in AUTOTUNED:
+        if engine in setting.peers and (engine != "torch-max-autotune" or (item.name, precision, batch) in AUTOTUNED):
             starters[title] = functools.partial(peer, engine, item, job, setting.seconds)
-    times, why = engines.in_turn(starters, setting.rounds)
-    ours, errors = times.pop("serin"), {}
-    if ours and batch == 1 and precision != "fp32":
-        exact = engines.peer_outputs("onnxruntime", work.job(item, batch))
-        errors["Serin"] = engines.serin_error(job, exact, setting.device_flags)
+    return starters
+
+
+def started(rows, setting):
+    """{key: starters} of several rows of speed, for `speed`: their engines have started and wait to be measured. Serin's measure their kernels, so that
+    each starts alone; peers compile side by side."""
+    starters = {key: starters_of(*row.args, setting) for key, row in rows.items()}
+    tasks = {key: {} for key in rows}
+    with concurrent.futures.ThreadPoolExecutor(len(rows) * len(PEERS)) as pool:
+        for key, each in starters.items():
+            tasks[key]["serin"] = pool.submit(each.pop("serin"))
+            concurrent.futures.wait([tasks[key]["serin"]])
+        for key, each in starters.items():
+            tasks[key] |= {name: pool.submit(start) for name, start in each.items()}
+    return {key: {name: task.result for name, task in each.items()} for key, each in tasks.items()}
+
+
+def speed(item, precision, batch, setting, starters=None):
+    times, why = engines.in_turn(starters or starters_of(item, precision, batch, setting), setting.rounds)
+    ours = times.pop("serin")  # how far fp16 is off tests/gpu/run tells, in its part `models`
     note = "; ".join(filter(None, [f"{batch * 1e3 / ours:.0f} items/s" if ours else "", why]))
-    return [table.Row(f"{item.name}, batch {batch}", f"{precision} ms", ours, times, note=note, errors=errors)]
+    return [table.Row(f"{item.name}, batch {batch}", f"{precision} ms", ours, times, note=note)]
 
 
 def profile(item, precision, batch, setting):

@@ -2,6 +2,7 @@
 on the emulated device with a model that this can bear."""
 
 import dataclasses
+import functools
 import os
 import re
 import subprocess
@@ -218,6 +219,24 @@ def test_a_row_has_serins_time_and_says_why_a_peer_has_none(setting):
     assert row.serin > 0 and "items/s" in row.note
     assert row.peers == {"torch reduce-overhead": None, "ONNX Runtime CUDA": None}
     assert "ONNX Runtime CUDA cannot: ONNX Runtime" in row.note
+
+
+def test_engines_of_several_rows_start_together_and_are_measured_alone(setting):
+    rows = {f"speed/digits/fp32/{batch}": functools.partial(gpu_rows.speed, DIGITS, "fp32", batch) for batch in (1, 2)}
+    ahead = gpu_rows.started(rows, setting)
+    for key, row in rows.items():
+        (measured,) = row(setting, starters=ahead[key])
+        assert measured.serin > 0 and "torch-reduce-overhead cannot" not in measured.note and "torch reduce-overhead cannot" in measured.note
+    setting.peers = ()
+    (measured,) = gpu_rows.speed(DIGITS, "fp32", 1, setting)
+    assert measured.serin > 0 and measured.peers == {}
+
+
+def test_only_rows_of_speed_start_together():
+    keys = ["speed/a/fp16/1", "speed/b/fp16/1", "speed/c/fp16/1", "memory/a/fp16"]
+    assert gpu.next_group(keys, 2) == (keys[:2], keys[2:])
+    assert gpu.next_group(keys[2:], 4) == (keys[2:3], keys[3:])
+    assert gpu.next_group(keys, 1) == (keys[:1], keys[1:])
 
 
 def test_the_roofline_takes_the_limit_that_is_nearer(setting):
