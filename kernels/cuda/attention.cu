@@ -69,12 +69,12 @@ __device__ void fetch_rows(float* to, int rows, int width, int pitch, const Atte
   }
 }
 
-/// Where row `j` of past and new keys (or values) of one head lies.
+/// Where row `j` of past and new keys (or values) of one head lies. Rows from `in_use` on may hold anything, NaN too: they are not read.
 template <class T>
 __device__ const T* row_of(int64_t j, const T* past, const HeadStrides& past_at, const T* fresh, const HeadStrides& at,
-                           const AttentionCall<T>& c, int64_t b, int64_t h) {
-  if (j < c.past) return past + b * past_at.b + h * past_at.h + j * past_at.r;
-  return j < c.total ? fresh + b * at.b + h * at.h + (j - c.past) * at.r : nullptr;
+                           const AttentionCall<T>& c, int64_t b, int64_t h, int64_t in_use) {
+  if (j >= in_use) return nullptr;
+  return j < c.past ? past + b * past_at.b + h * past_at.h + j * past_at.r : fresh + b * at.b + h * at.h + (j - c.past) * at.r;
 }
 
 /// Which query of its block a lane's r-th is.
@@ -232,12 +232,12 @@ __global__ void __launch_bounds__(kThreads) attend(AttentionCall<T> c, Access ac
                 end = c.causal && reach < in_use ? reach : in_use;
   const auto fetch_keys = [&](int64_t first) {
     fetch_rows(keys, Tile::kKeys, head, key_pitch(head), c, access.copies,
-               [&](int i) { return row_of(first + i, c.past_k, c.past_k_at, c.k, c.k_at, c, b, kv); });
+               [&](int i) { return row_of(first + i, c.past_k, c.past_k_at, c.k, c.k_at, c, b, kv, in_use); });
     close_group();
   };
   const auto fetch_values = [&](int64_t first) {
     fetch_rows(values, Tile::kKeys, v_head, value_pitch(v_head), c, access.copies,
-               [&](int i) { return row_of(first + i, c.past_v, c.past_v_at, c.v, c.v_at, c, b, kv); });
+               [&](int i) { return row_of(first + i, c.past_v, c.past_v_at, c.v, c.v_at, c, b, kv, in_use); });
     close_group();
   };
 

@@ -43,17 +43,17 @@ __device__ void fetch(T* to, const T* row, int64_t first, int64_t width, bool ve
   for (int i = 0; i < 8; ++i) to[i] = there && first + i < width ? row[first + i] : T{};
 }
 
-/// Rows [first, first + 64) of past and new keys (or values) of one head.
+/// Rows [first, first + 64) of past and new keys (or values) of one head. Rows from `in_use` on may hold anything, NaN too: they are zeros here.
 template <int kHead, class T>
 __device__ void fetch_rows(T* to, const T* past, const HeadStrides& past_at, const T* fresh, const HeadStrides& at,
-                           const AttentionCall<T>& c, int64_t b, int64_t h, int64_t first, int64_t width, bool vectors) {
+                           const AttentionCall<T>& c, int64_t b, int64_t h, int64_t first, int64_t in_use, int64_t width, bool vectors) {
   for (int e = static_cast<int>(threadIdx.x); e < kKeys * kHead / 8; e += kThreads) {
     const int row = e / (kHead / 8), column = e % (kHead / 8) * 8;
     const int64_t j = first + row;
     const T* from = nullptr;
-    if (j < c.past)
+    if (j < c.past && j < in_use)
       from = past + b * past_at.b + h * past_at.h + j * past_at.r;
-    else if (j < c.total)
+    else if (j < in_use)
       from = fresh + b * at.b + h * at.h + (j - c.past) * at.r;
     fetch(to + row * kPitch<kHead> + column, from, column, width, vectors, c.q);
   }
@@ -205,8 +205,8 @@ __global__ void __launch_bounds__(kThreads, kHead == 64 ? 4 : 2) attend_tiles(At
   const int64_t in_use = keys_in_use(c, b), reach = block_query + kQueries + c.past, keys = c.causal && reach < in_use ? reach : in_use;
   const auto fetch_stage = [&](int64_t first) {
     T* const stage = stages + first / kKeys % 2 * 2 * kTile<kHead>;
-    fetch_rows<kHead>(stage, c.past_k, c.past_k_at, c.k, c.k_at, c, b, kv, first, c.head, access.vectors);
-    fetch_rows<kHead>(stage + kTile<kHead>, c.past_v, c.past_v_at, c.v, c.v_at, c, b, kv, first, c.v_head, access.vectors);
+    fetch_rows<kHead>(stage, c.past_k, c.past_k_at, c.k, c.k_at, c, b, kv, first, in_use, c.head, access.vectors);
+    fetch_rows<kHead>(stage + kTile<kHead>, c.past_v, c.past_v_at, c.v, c.v_at, c, b, kv, first, in_use, c.v_head, access.vectors);
   };
 
   for (int e = thread; e < kQueries * kHead / 8; e += kThreads) {

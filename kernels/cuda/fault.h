@@ -9,9 +9,11 @@
 
 namespace serin::kernels::cuda {
 
-/// Nothing, or "cudaErrorIllegalAddress: an illegal memory access was encountered".
+/// Nothing, or "cudaErrorIllegalAddress: an illegal memory access was encountered". Clears the thread's last error: a library that asks for it after a launch of
+/// its own would take it for its failure.
 inline Fault fault_of(cudaError_t error) {
   if (error == cudaSuccess) return kOk;
+  cudaGetLastError();
   return std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
 }
 

@@ -117,7 +117,7 @@ __device__ inline void run_tile(const Suppression& job, int64_t list, uint32_t f
   __syncthreads();
 }
 
-__global__ void keep_boxes(Suppression job) {
+__global__ void __launch_bounds__(1024) keep_boxes(Suppression job) {
   auto& shared = *shared_memory<Shared>();
   const int64_t limit = job.most ? *job.most : 0;
   const auto most = static_cast<uint32_t>(limit < 0 ? 0 : limit < job.room ? limit : job.room);
@@ -143,7 +143,7 @@ __global__ void keep_boxes(Suppression job) {
 constexpr int kWarps = 4;
 
 /// Rows of image, class and box.
-__global__ void write_rows(Suppression job, int64_t* rows, int64_t* size) {
+__global__ void __launch_bounds__(32 * kWarps) write_rows(Suppression job, int64_t* rows, int64_t* size) {
   const Counted counted = count_around<kWarps>(job.counts, job.lists, blockIdx.x, shared_memory<Counted>());
   for (int64_t i = threadIdx.x; i < job.counts[blockIdx.x]; i += blockDim.x) {
     int64_t* const row = rows + (counted.before + i) * 3;

@@ -64,7 +64,7 @@ struct Job {
 
 /// `scratch`: entries of each line, where they are not in shared memory; `indices` may be null.
 template <class T>
-__global__ void best_of_lines(Job job, const T* x, T* y, int64_t* indices, Entry<bits_t<T>>* scratch) {
+__global__ void __launch_bounds__(1024) best_of_lines(Job job, const T* x, T* y, int64_t* indices, Entry<bits_t<T>>* scratch) {
   using K = bits_t<T>;
   auto& counts = *shared_memory<DigitCounts>();
   const int64_t lines = job.axis.outer * job.axis.inner;

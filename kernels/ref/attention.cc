@@ -38,11 +38,14 @@ class Mask {
       : op_(op), run_(run), mask_(operand(in, Operands::kMask)), nonpad_(operand(in, Operands::kNonpad)) {
     if (mask_) strides_ = MaskStrides(mask_->shape, op, run);
   }
+  /// Whether any query sees key j; if not, the key and its value may be anything.
+  bool counts(int64_t b, int64_t j) const {
+    return !(nonpad_ && j >= nonpad_->as<const int64_t>()[b]) && !(mask_ && j >= strides_.columns);
+  }
   double operator()(int64_t b, int64_t h, int64_t i, int64_t j) const {
     if (op_.causal && j > i + run_.past) return kMinusInfinity;
-    if (nonpad_ && j >= nonpad_->as<const int64_t>()[b]) return kMinusInfinity;
+    if (!counts(b, j)) return kMinusInfinity;
     if (!mask_) return 0;
-    if (j >= strides_.columns) return kMinusInfinity;
     const int64_t at = b * strides_.b + h * strides_.h + i * strides_.q + j;
     if (mask_->dtype == DType::kBool) return mask_->as<const bool>()[at] ? 0 : kMinusInfinity;
     if (mask_->dtype == DType::kFloat32) return widen(mask_->as<const float>()[at]);
@@ -93,7 +96,7 @@ Fault run(const AttentionOp& op, const AttentionRun& run, Stream& stream, Inputs
         };
         for (int64_t j = 0; j < run.total; ++j) {
           double sum = 0;
-          for (int64_t p = 0; p < op.head; ++p) sum += widen(query[p]) * widen(keys.row(j)[p]);
+          for (int64_t p = 0; p < op.head && mask.counts(b, j); ++p) sum += widen(query[p]) * widen(keys.row(j)[p]);
           scores[static_cast<size_t>(j)] = op.scale * sum;
         }
         show(0);
@@ -106,7 +109,9 @@ Fault run(const AttentionOp& op, const AttentionRun& run, Stream& stream, Inputs
         T* const y = out[Operands::kY].as<T>() + b * run.y.b + h * run.y.h + i * run.y.r;
         for (int64_t p = 0; p < op.v_head; ++p) {
           double sum = 0;
-          for (int64_t j = 0; j < run.total; ++j) sum += scores[static_cast<size_t>(j)] * widen(values.row(j)[p]);
+          for (int64_t j = 0; j < run.total; ++j) {
+            if (mask.counts(b, j)) sum += scores[static_cast<size_t>(j)] * widen(values.row(j)[p]);
+          }
           y[p] = narrow<T>(sum);
         }
       }
