@@ -36,7 +36,7 @@ class CudaRecording final : public Recording {
 
 class CudaQueue final : public Queue {
  public:
-  CudaQueue(CudaDevice& device, cudaStream_t stream);
+  CudaQueue(CudaDevice& device, cudaStream_t stream, cudaEvent_t done);
   ~CudaQueue() override;
   void* native() override { return stream_; }
   Fault finish() override;
@@ -54,6 +54,7 @@ class CudaQueue final : public Queue {
  private:
   CudaDevice& device_;
   const cudaStream_t stream_;
+  const cudaEvent_t done_;  ///< a thread that waits for it sleeps
   std::vector<cudaEvent_t> marks_;
   std::atomic<Clock::time_point> waits_since_ = Clock::time_point();
   bool records_ = false;
@@ -89,10 +90,13 @@ class CudaDevice final : public Device {
   std::unique_ptr<Queue> make_queue(int priority) override {
     int least = 0, greatest = 0;
     cudaStream_t stream = nullptr;
+    cudaEvent_t done = nullptr;
     bool made = use() && checked(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     const int wanted = priority > 0 ? greatest : priority < 0 ? least : (least + greatest) / 2;
     made = made && checked(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, wanted));
-    return made ? std::make_unique<CudaQueue>(*this, stream) : nullptr;
+    made = made && checked(cudaEventCreateWithFlags(&done, cudaEventBlockingSync | cudaEventDisableTiming));
+    if (!made && stream) cudaStreamDestroy(stream);
+    return made ? std::make_unique<CudaQueue>(*this, stream, done) : nullptr;
   }
 
   Fault lost() const override {
@@ -148,18 +152,30 @@ class CudaDevice final : public Device {
   std::vector<const CudaQueue*> queues_ SERIN_GUARDED_BY(mutex_);
 };
 
-CudaQueue::CudaQueue(CudaDevice& device, cudaStream_t stream) : device_(device), stream_(stream) { device_.add(*this); }
+CudaQueue::CudaQueue(CudaDevice& device, cudaStream_t stream, cudaEvent_t done) : device_(device), stream_(stream), done_(done) {
+  device_.add(*this);
+}
 
 CudaQueue::~CudaQueue() {
   device_.remove(*this);
   for (const cudaEvent_t mark : marks_) cudaEventDestroy(mark);
+  cudaEventDestroy(done_);
   cudaStreamDestroy(stream_);
 }
 
+/// Short waits spin, since to sleep and to wake up takes several microseconds. Longer ones sleep: a core for each instance would be missing elsewhere.
 Fault CudaQueue::finish() {
   if (Fault ignored; records_) end_recording(ignored);  // who recorded was interrupted
-  waits_since_ = Clock::now();
-  const cudaError_t error = cudaStreamSynchronize(stream_);
+  constexpr auto kSpin = std::chrono::microseconds(50);
+  const Clock::time_point begin = Clock::now();
+  waits_since_ = begin;
+  device_.make_current();
+  cudaError_t error = cudaEventRecord(done_, stream_);
+  if (error == cudaSuccess) {
+    do error = cudaEventQuery(done_);
+    while (error == cudaErrorNotReady && Clock::now() - begin < kSpin);
+  }
+  if (error == cudaErrorNotReady) error = cudaEventSynchronize(done_);
   waits_since_ = Clock::time_point();
   return error == cudaSuccess ? kOk : device_.lose(error);  // nothing that only waits is refused
 }

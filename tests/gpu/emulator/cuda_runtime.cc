@@ -341,6 +341,7 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorECCUncorrectable: return "cudaErrorECCUncorrectable";
     case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    case cudaErrorNotReady: return "cudaErrorNotReady";
   }
   return "cudaErrorUnknown";
 }
@@ -459,12 +460,22 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (stream && stream->capturing && flags != cudaEventRecordExternal) return sticky();
   if (flags == cudaEventRecordExternal && !(stream && stream->capturing)) return cudaErrorInvalidValue;
+  event->device = stream ? stream->device : current;
   return emulator::submit(stream, [event] { event->happened = true, event->when = std::chrono::steady_clock::now(); });
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return sticky(); }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const cudaError_t error = sticky(event->device);
+  return error == cudaSuccess && devices[event->device].hangs ? cudaErrorNotReady : error;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  cudaError_t error = cudaErrorNotReady;
+  while ((error = cudaEventQuery(event)) == cudaErrorNotReady) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return error;
+}
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   if (!begin->happened || !end->happened) return cudaErrorInvalidValue;
   *milliseconds = std::chrono::duration<float, std::milli>(end->when - begin->when).count();

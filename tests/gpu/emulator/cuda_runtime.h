@@ -161,6 +161,7 @@ enum cudaError_t : int {
   cudaErrorInvalidDevice = 101,
   cudaErrorECCUncorrectable = 214,
   cudaErrorIllegalAddress = 700,
+  cudaErrorNotReady = 600,
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureInvalidated = 901,
   cudaErrorStreamCaptureWrongThread = 908,
@@ -174,7 +175,7 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
 constexpr unsigned cudaStreamNonBlocking = 1;
 constexpr unsigned cudaHostAllocDefault = 0;
-constexpr unsigned cudaEventDisableTiming = 2;
+constexpr unsigned cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
 constexpr unsigned cudaEventRecordDefault = 0, cudaEventRecordExternal = 1;
 constexpr int cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97;
 
@@ -189,6 +190,7 @@ struct Stream {
   Graph recorded;
 };
 struct Event {
+  int device = 0;  ///< of the stream on which it was recorded
   bool happened = false;
   std::chrono::steady_clock::time_point when;
 };
@@ -242,6 +244,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
