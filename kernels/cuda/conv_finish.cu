@@ -3,6 +3,7 @@
 //
 // A thread has 16 bytes of neighbouring results. They have one bias where channels come before pixels, and neighbouring ones where channels are last.
 
+#include "kernels/cuda/known_function.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/rows.h"
@@ -20,15 +21,13 @@ using ref::Element;
 struct Finishing {
   int64_t elements = 0;
   Division pixels, channels;  ///< element i has bias i / pixels % channels
-  UnaryFn activation = UnaryFn::kIdentity;
-  float alpha = 0.f, beta = 0.f;
 
   SERIN_HD int64_t channel(int64_t i) const { return channels.remainder(pixels.quotient(i)); }
 };
 
 /// All lengths are multiples of kPack.
-template <int kPack, bool kChannelsLast, class T>
-__global__ void finish_results(Finishing g, const T* bias, const T* residual, T* y) {
+template <int kPack, bool kChannelsLast, class T, class Activation>
+__global__ void finish_results(Finishing g, Activation activation, const T* bias, const T* residual, T* y) {
   for (int64_t i = first_element() * kPack; i < g.elements; i += element_step() * kPack) {
     auto values = load_pack<kPack>(y + i);
     Pack<T, kPack> added{}, beside{};
@@ -43,18 +42,20 @@ __global__ void finish_results(Finishing g, const T* bias, const T* residual, T*
       float sum = load(values.values[k]);
       if (residual) sum += load(beside.values[k]);
       if (bias) sum += load(added.values[k]);
-      values.values[k] = cast<T>(unary(g.activation, sum, g.alpha, g.beta));
+      values.values[k] = cast<T>(activation(sum));
     }
     store_pack(y + i, values);
   }
 }
 
 template <bool kChannelsLast, class T>
-Fault run(const Finishing& g, bool packs, const Stream& stream, const T* bias, const T* residual, T* y) {
+Fault run(const Finishing& g, const AnyFunction& function, bool packs, const Stream& stream, const T* bias, const T* residual, T* y) {
   constexpr int kPack = 16 / static_cast<int>(sizeof(T));
   const auto start = [&]<int kCount>(std::integral_constant<int, kCount>) {
-    return launch(stream, {blocks_for(g.elements, int64_t{kBlockThreads} * kCount), kBlockThreads},
-                  finish_results<kCount, kChannelsLast, T>, g, bias, residual, y);
+    return with_function_of_conv(function, [&]<class Activation>(Activation activation) {
+      return launch(stream, {blocks_for(g.elements, int64_t{kBlockThreads} * kCount), kBlockThreads},
+                    finish_results<kCount, kChannelsLast, T, Activation>, g, activation, bias, residual, y);
+    });
   };
   if (packs && is_aligned<T, kPack>(y) && is_aligned<T, kPack>(residual)) return start(std::integral_constant<int, kPack>{});
   return start(std::integral_constant<int, 1>{});
@@ -71,18 +72,18 @@ Prepared prepare_conv_finish(const OpDesc& desc, PrepareContext&, std::string& w
   g.elements = y.elements();
   g.pixels = Division(op.channels_last ? 1 : product(y, 2, y.rank()), g.elements);
   g.channels = Division(channels, g.elements);
-  g.activation = op.epilogue.activation, g.alpha = op.epilogue.alpha, g.beta = op.epilogue.beta;
+  const AnyFunction function{op.epilogue.activation, op.epilogue.alpha, op.epilogue.beta};
   return ref::for_floats(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     if constexpr (std::is_same_v<T, double>) {
       return refuse(why, "no kernel for f64");
     } else {
       const bool packs = (op.channels_last ? channels : g.pixels.d) % (16 / static_cast<int64_t>(sizeof(T))) == 0;
-      return make_kernel([g, packs, has_bias = op.bias, has_residual = op.epilogue.residual, last = op.channels_last](
+      return make_kernel([g, function, packs, has_bias = op.bias, has_residual = op.epilogue.residual, last = op.channels_last](
                              Stream& stream, Inputs in, Outputs out) -> Fault {
         const T* const bias = has_bias ? in[2].as<const T>() : nullptr;
         const T* const residual = has_residual ? in.back().as<const T>() : nullptr;
-        if (last) return run<true, T>(g, packs, stream, bias, residual, out[0].as<T>());
-        return run<false, T>(g, packs, stream, bias, residual, out[0].as<T>());
+        if (last) return run<true, T>(g, function, packs, stream, bias, residual, out[0].as<T>());
+        return run<false, T>(g, function, packs, stream, bias, residual, out[0].as<T>());
       });
     }
   });

@@ -1,9 +1,10 @@
 // pointwise.cu: Unary, Binary, Select, Cast and StridedCopy: one element of the result per step of a thread, computed by kernels/functors.h.
 //
 // Where all operands lie as the result does (or are one number) a thread takes 16 bytes of the widest type at a time: these kernels move memory and do
-// little else. Any other shape goes through Space. The function is a parameter of the kernel, not of its type: the branch is the same for every thread
-// of a launch and costs nothing beside the memory; only Pow and the error functions are heavier than that. Chains of them are one kernel (chain_interpreted.cu).
+// little else. Any other shape goes through Space. The functions of floats that follow products have kernels of their own; others are a parameter. Chains of
+// them are one kernel (chain_interpreted.cu).
 
+#include "kernels/cuda/known_function.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/moved.h"
 #include "kernels/cuda/pack.h"
@@ -98,6 +99,13 @@ struct UnaryOf {
   }
 };
 
+/// Of floats, computed in f32.
+template <class T, class F>
+struct FloatOf {
+  F f;
+  __device__ T operator()(T x) const { return cast<T>(f(load(x))); }
+};
+
 template <class T>
 struct PredicateOf {
   UnaryFn fn;
@@ -182,9 +190,18 @@ Prepared prepare_unary(const OpDesc& desc, PrepareContext&, std::string& why) {
         });
       }
       if (!unary_accepts<T>(op.fn)) return refuse_dtype(why, desc.inputs[0].dtype);
-      return make_kernel([f = UnaryOf<T>{op.fn, op.alpha, op.beta}](Stream& stream, Inputs in, Outputs out) -> Fault {
-        return run_dense(stream, f, in[0].as<const T>(), out[0].as<T>(), in[0].elements());
-      });
+      if constexpr (std::is_same_v<compute_t<T>, float>) {
+        return make_kernel([any = AnyFunction{op.fn, op.alpha, op.beta}](Stream& stream, Inputs in, Outputs out) -> Fault {
+          return with_function<UnaryFn::kGelu, UnaryFn::kGeluTanh, UnaryFn::kSilu, UnaryFn::kSigmoid, UnaryFn::kTanh, UnaryFn::kRelu>(
+              any, [&]<class F>(F f) {
+                return run_dense(stream, FloatOf<T, F>{f}, in[0].as<const T>(), out[0].as<T>(), in[0].elements());
+              });
+        });
+      } else {
+        return make_kernel([f = UnaryOf<T>{op.fn, op.alpha, op.beta}](Stream& stream, Inputs in, Outputs out) -> Fault {
+          return run_dense(stream, f, in[0].as<const T>(), out[0].as<T>(), in[0].elements());
+        });
+      }
     }
   });
 }
