@@ -2,7 +2,7 @@
 //
 // The kept axes number the results, the reduced ones the terms of each: two spaces over the same memory. Where the last axis is reduced a warp takes a
 // result and its lanes neighbouring terms, or a block where the terms are many; where it is kept, the lanes take neighbouring results, and the warps of a
-// block share the terms of each. In all cases a warp reads runs of memory. Where that leaves most of a device idle (few results of many terms) the terms are
+// block share the terms of each; a thread takes 16 bytes of them where it can. In all cases a warp reads runs of memory. Where that leaves most of a device idle (few results of many terms) the terms are
 // cut into parts: one launch reduces the parts, another what came of them. What an element does to a result is a Reducer's: Folded,
 // LogSumExp, Extreme.
 
@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/epilogue.h"
+#include "kernels/cuda/pack.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/space.h"
 #include "kernels/ref/axes.h"
@@ -124,6 +125,56 @@ __global__ void reduce_columns(R reducer, const T* x, Call<R> call) {
   call.store(reducer, result, state);
 }
 
+/// x [outer, terms, inner] over its terms: lanes take packs of neighbouring results, lines take terms. Blocks of whole lines.
+struct Middle {
+  int64_t outer = 0, terms = 0, inner = 0;
+};
+
+template <int kPack, class T, class R>
+__global__ void __launch_bounds__(1024) reduce_middle(R reducer, Middle m, const T* x, typename R::Out* y) {
+  using State = typename R::State;
+  constexpr int kAtOnce = 4;  // terms that are requested together
+  auto* const others = shared_memory<State>();  // [lines, lanes, kPack]
+  const int lanes = static_cast<int>(blockDim.x), lines = static_cast<int>(blockDim.y), line = static_cast<int>(threadIdx.y);
+  const int64_t result = (static_cast<int64_t>(blockIdx.x) * lanes + threadIdx.x) * kPack;
+  const bool there = result < m.inner;
+  const T* const from = x + blockIdx.y * m.terms * m.inner + (there ? result : 0);
+  State states[kPack];
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) states[k] = reducer.none();
+  for (int64_t first = line; there && first < m.terms; first += int64_t{kAtOnce} * lines) {
+    Pack<T, kPack> packs[kAtOnce];
+#pragma unroll
+    for (int a = 0; a < kAtOnce; ++a) {
+      const int64_t term = first + a * lines;
+      if (term < m.terms) packs[a] = load_pack<kPack>(from + term * m.inner);
+    }
+#pragma unroll
+    for (int a = 0; a < kAtOnce; ++a) {
+      const int64_t term = first + a * lines;
+      if (term >= m.terms) continue;
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) states[k] = reducer(states[k], reducer.one(packs[a].values[k], term));
+    }
+  }
+  State* const own = others + (line * lanes + static_cast<int>(threadIdx.x)) * kPack;
+  for (int rest = lines; rest > 1;) {
+    const int half = (rest + 1) / 2;
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) own[k] = states[k];
+    __syncthreads();
+    if (line + half < rest) {
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) states[k] = reducer(states[k], own[half * lanes * kPack + k]);
+    }
+    __syncthreads();
+    rest = half;
+  }
+  if (line != 0 || !there) return;
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) y[blockIdx.y * m.inner + result + k] = reducer.finish(states[k], m.terms);
+}
+
 /// A warp for each result, over what its parts came to.
 template <class R>
 __global__ void reduce_parts(R reducer, Call<R> call) {
@@ -140,6 +191,7 @@ struct Plan {
   Space<1> kept, reduced;
   bool last = false;  ///< the last axis of more than one element is reduced
   int64_t parts = 1;
+  Middle middle;  ///< if its terms are neither first nor last; otherwise empty
 
   Plan(const Shape& x, const std::vector<int64_t>& axes) {
     Shape kept_shape = x, reduced_shape = x;
@@ -150,9 +202,32 @@ struct Plan {
     }
     kept = Space<1>(kept_shape, {row_major_strides(x)});
     reduced = Space<1>(reduced_shape, {row_major_strides(x)});
+    if (kept.rank <= 2 && reduced.rank == 1 && !last && reduced.elements > 1 && kept.elements > 0) {
+      const int64_t inner = kept.dims[kept.rank - 1], outer = kept.elements / inner;
+      const bool neighbours = kept.strides[0][kept.rank - 1] == 1 && reduced.strides[0][0] == inner;
+      if (neighbours && (kept.rank == 1 ? outer == 1 : kept.strides[0][0] == inner * reduced.elements) && outer <= 65535)
+        middle = {outer, reduced.elements, inner};
+    }
     constexpr int64_t kEnoughBlocks = 512, kFewTerms = 2048;  // blocks that keep a device busy; terms that are worth a part
     const int64_t blocks = ceil_div(kept.elements, !last ? 32 : is_long() ? 1 : kShortRows);
     if (blocks > 0) parts = std::clamp<int64_t>(std::min(kEnoughBlocks / blocks, reduced.elements / kFewTerms), 1, 1024);
+  }
+  /// By packs, where these fit. What is cut into parts is better off as it is: few results of very many terms.
+  template <class T, class R>
+  bool takes_packs(const T* x) const {
+    constexpr int kPack = 16 / static_cast<int>(sizeof(T));
+    return parts == 1 && kPack > 1 && sizeof(typename R::State) <= 8 && middle.outer > 0 && middle.inner % kPack == 0 && is_aligned<T, kPack>(x);
+  }
+  template <class T, class R>
+  Fault run_middle(const Stream& stream, R reducer, const T* x, typename R::Out* y) const {
+    constexpr int kPack = 16 / static_cast<int>(sizeof(T));
+    constexpr int64_t kShared = size_t{48} << 10, kState = kPack * static_cast<int64_t>(sizeof(typename R::State));
+    const int64_t packs = middle.inner / kPack, slices = ceil_div(packs, 32), lanes = ceil_div(packs, slices);
+    const int64_t most = std::min<int64_t>(middle.outer * slices >= 256 ? 256 : 1024, kShared / kState);  // threads
+    const int64_t lines = std::clamp<int64_t>(middle.terms, 1, most / lanes);
+    const Grid grid{dim3(static_cast<unsigned>(slices), static_cast<unsigned>(middle.outer)),
+                    dim3(static_cast<unsigned>(lanes), static_cast<unsigned>(lines)), static_cast<size_t>(lanes * lines * kState)};
+    return launch(stream, grid, reduce_middle<kPack, T, R>, reducer, middle, x, y);
   }
   bool is_long() const { return reduced.elements >= kWarpRow; }
 
@@ -164,6 +239,7 @@ struct Plan {
   template <class T, class R>
   Fault run(const Stream& stream, R reducer, const T* x, typename R::Out* y) const {
     using State = typename R::State;
+    if (takes_packs<T, R>(x)) return run_middle(stream, reducer, x, y);
     Call<R> call{kept, reduced, parts, ceil_div(reduced.elements, parts), nullptr, y};
     if (parts > 1) call.partial = reinterpret_cast<State*>(stream.scratch);
     const auto many = static_cast<unsigned>(parts);
