@@ -199,6 +199,29 @@ TEST(Precision, ABertKeepsItsMaskAndItsPositions) {
   }
 }
 
+/// As transformers export it: a mask of keys, joined with one of queries that hides none, and repeated. Attention reads the mask of keys.
+TEST(Precision, AMaskOfKeysStaysAsSmallAsItIs) {
+  const char* const text = R"(
+    x: f32[2,12,32]
+    mask: i64[2,12]
+    m = Cast(mask, to="bool")
+    keys = Unsqueeze(m, i64{1,2})
+    seen = GreaterOrEqual(i64{0,1,2,3,4,5,6,7,8,9,10,11}, i64{0})
+    queries = Unsqueeze(seen, i64{0,1,3})
+    both = And(queries, keys)
+    all = Expand(both, i64{2,1,12,12})
+    q = MatMul(x, w1[32,32])
+    k = MatMul(x, w2[32,32])
+    v = MatMul(x, w3[32,32])
+    y = Attention(q, k, v, all, q_num_heads=4, kv_num_heads=4)
+    return y
+  )";
+  std::vector<int64_t> mask;
+  for (int64_t i = 0; i < 24; ++i) mask.push_back(i % 12 < 9 - i / 12);
+  for (const Precision precision : kHalves)
+    EXPECT_EQ(run(text, {random_tensor({2, 12, 32}, 1), Tensor({2, 12}, mask)}, precision), "Cast Cast~ MatMul~ MatMul~ MatMul~ Attention~ Cast");
+}
+
 TEST(Precision, AnglesStayF32) {
   const char* const text = R"(
     positions: f32[1,1,300]

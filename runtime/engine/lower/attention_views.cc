@@ -5,6 +5,8 @@
 // Each operand is followed back through strided copies (StridedCopy, and views, which copy nothing) while every one of its four axes stays
 // one stride in what was copied. Attention then gets the tensor at the start of the chain, and the axes as attributes
 // (kernels/attention.h).
+//
+// A mask that repeats a smaller one is read from that: kernels broadcast masks themselves, and one for all queries costs them less than one for each.
 
 #include "runtime/engine/lower/attention_views.h"
 
@@ -96,6 +98,28 @@ bool is_attention(const Step& step) {
   return generic && generic->name == "Attention" && step.bodies.empty();
 }
 
+/// What `mask` repeats along some of its axes, and nothing else; `mask` itself where it is no such copy.
+TensorId unrepeated(const Program& program, const std::vector<const Step*>& copies, TensorId mask) {
+  for (;;) {
+    const Tensor& tensor = program.tensor(mask);
+    const auto [root, bytes] = program.root(mask);
+    const Tensor& seen = program.tensor(root);
+    const Step* const copy = copies[static_cast<size_t>(root)];
+    if (!copy || bytes != 0 || seen.shape != tensor.shape || seen.storage != Storage::kFixed) return mask;
+    const auto& op = std::get<kernels::StridedCopy>(copy->kernel);
+    const Tensor& from = program.tensor(copy->inputs[0]);
+    const kernels::Strides repeated = kernels::broadcast_strides(from.shape, seen.shape);
+    // Its last axis has a value for each key, also before.
+    const bool broadcasts = op.offset == 0 && from.storage == Storage::kFixed && from.shape.rank() == seen.shape.rank() &&
+                            from.shape.back() == seen.shape.back() && std::equal(op.strides.begin(), op.strides.end(), repeated.begin());
+    for (size_t axis = 0; axis < seen.shape.rank() && broadcasts; ++axis) {
+      if (from.shape[axis] != 1 && from.shape[axis] != seen.shape[axis]) return mask;
+    }
+    if (!broadcasts) return mask;
+    mask = copy->inputs[0];
+  }
+}
+
 /// Steps whose results reach no output, from the last to the first.
 void drop_unread_steps(Program& program) {
   std::vector<bool> read(program.tensors.size(), false);
@@ -121,6 +145,12 @@ void view_attention_operands(Program& program) {
   bool changed = false;
   for (Step& step : program.steps) {
     if (!is_attention(step)) continue;
+    constexpr size_t kMask = 3;
+    if (step.inputs.size() > kMask && step.inputs[kMask] != kNoTensor && program.tensor(step.inputs[kMask]).shape.rank() > 0) {
+      const TensorId mask = unrepeated(program, copies, step.inputs[kMask]);
+      changed |= mask != step.inputs[kMask];
+      step.inputs[kMask] = mask;
+    }
     constexpr const char* kViews[] = {"q_view", "k_view", "v_view"};
     for (size_t i = 0; i < 3; ++i) {
       const Tensor& operand = program.tensor(step.inputs[i]);

@@ -1,5 +1,6 @@
 // lower_elementwise.cc: lowers operators on one element at a time. ONNX has fifty names for three kernels: Unary, Binary, Select.
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -87,7 +88,29 @@ Status lower_swish(Lowering& at) {
   return at.emit(kernels::Binary{BinaryFn::kMul}, {at.input(0), gate}, {at.output()});
 }
 
-Status lower_binary(Lowering& at) { return at.emit(kernels::Binary{binary_fn(at.node())}, {at.input(0), at.input(1)}, {at.output()}); }
+namespace {
+
+/// The operand of an And that is the result, once broadcast: the other one is known and true everywhere. Exporters of transformers write masks so.
+std::optional<TensorId> only_operand(const Lowering& at) {
+  if (at.op() != Op::kAnd) return std::nullopt;
+  for (size_t i = 0; i < 2; ++i) {
+    const graph::ConstantPtr& constant = at.tensor(at.input(i)).constant;
+    if (constant && constant->dtype == DType::kBool && std::ranges::all_of(constant->span<bool>(), [](bool value) { return value; }))
+      return at.bounded(at.input(1 - i)) ? std::nullopt : std::optional(at.input(1 - i));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Status lower_binary(Lowering& at) {
+  if (const auto operand = only_operand(at)) {
+    const Shape& to = at.shape(at.output());
+    const kernels::Strides strides = kernels::broadcast_strides(at.shape(*operand), to);
+    return at.strided(at.output(), *operand, {strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(to.rank())});
+  }
+  return at.emit(kernels::Binary{binary_fn(at.node())}, {at.input(0), at.input(1)}, {at.output()});
+}
 
 /// The exponent, where it is 1, 2 or 3 for all elements: what is left of Pow in nearly every model is a square.
 std::optional<int> whole_power(const Lowering& at) {
