@@ -61,15 +61,20 @@ TEST(HalfKernels, ConvolvesEachChannelByItself) {
   const Window windows[] = {{{2, 9, 11, 16}, {16, 3, 3, 1}, {2, 9, 11, 16}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 16},
                             {{1, 12, 9, 264}, {264, 5, 5, 1}, {1, 6, 5, 264}, {2, 2}, {1, 1}, {2, 2, 2, 2}, 264},
                             {{1, 5, 6, 7}, {7, 2, 3, 1}, {1, 4, 5, 7}, {1, 1}, {1, 1}, {0, 0, 0, 1}, 7},
-                            {{3, 4, 4, 40}, {40, 3, 3, 1}, {3, 4, 2, 40}, {1, 3}, {1, 1}, {1, 1, 1, 1}, 40}};
+                            {{3, 4, 4, 40}, {40, 3, 3, 1}, {3, 4, 2, 40}, {1, 3}, {1, 1}, {1, 1, 1, 1}, 40},
+                            {{1, 13, 15, 24}, {24, 3, 3, 1}, {1, 7, 8, 24}, {2, 2}, {1, 1}, {1, 1, 1, 1}, 24},
+                            {{2, 8, 9, 72}, {72, 5, 5, 1}, {2, 8, 9, 72}, {1, 1}, {1, 1}, {2, 2, 2, 2}, 72},
+                            {{1, 3, 3, 520}, {520, 3, 3, 1}, {1, 3, 3, 520}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 520}};
   for (const Window& w : windows) {
     for (const DType dtype : kFloats) {
       for (const bool residual : {false, true}) {
-        const Conv op{w.strides, w.dilations, w.pads, w.group, residual, {UnaryFn::kClip, 0.f, 6.f, residual}, true};
-        Case c{.op = op, .inputs = {random_of(dtype, w.x, 1), random_of(dtype, w.weight, 2)}, .outputs = {{dtype, w.y}}};
-        if (residual) c.inputs.push_back(random_of(dtype, {w.weight[0]}, 3));
-        if (residual) c.inputs.push_back(random_of(dtype, w.y, 4));
-        expect_agrees(c, rounding(dtype));
+        for (const UnaryFn fn : {UnaryFn::kIdentity, UnaryFn::kRelu, UnaryFn::kClip, UnaryFn::kHardSwish, UnaryFn::kSilu, UnaryFn::kTanh}) {
+          const Conv op{w.strides, w.dilations, w.pads, w.group, residual, {fn, 0.f, 6.f, residual}, true};
+          Case c{.op = op, .inputs = {random_of(dtype, w.x, 1), random_of(dtype, w.weight, 2)}, .outputs = {{dtype, w.y}}};
+          if (residual) c.inputs.push_back(random_of(dtype, {w.weight[0]}, 3));
+          if (residual) c.inputs.push_back(random_of(dtype, w.y, 4));
+          expect_agrees(c, dtype == DType::kFloat32 ? Tolerance{1e-4, 1e-5} : rounding(dtype));
+        }
       }
     }
   }
@@ -80,7 +85,10 @@ TEST(HalfKernels, PoolsWithChannelsLast) {
     for (const bool average : {false, true}) {
       for (const bool count : {false, true}) {
         const Pool op{average, count, {3, 2}, {2, 1}, {1, 2}, {1, 0, 1, 2}, true};
-        expect_agrees({.op = op, .inputs = {random_of(dtype, {2, 9, 8, 5}, 1)}, .outputs = {{dtype, {2, 5, 8, 5}}}}, rounding(dtype));
+        for (const int64_t channels : {5, 16}) {  // one by one, and 16 bytes of them
+          expect_agrees({.op = op, .inputs = {random_of(dtype, {2, 9, 8, channels}, 1)}, .outputs = {{dtype, {2, 5, 8, channels}}}},
+                        rounding(dtype));
+        }
       }
     }
   }
@@ -118,6 +126,18 @@ TEST(HalfKernels, RunsChainsOfMixedTypes) {
   }
 }
 
+/// Means of pixels, channels last: 16 bytes of neighbouring results at a time, by few and by many lines.
+TEST(HalfKernels, ReducesTheMiddle) {
+  for (const DType dtype : kFloats) {
+    for (const auto& [x, axes, y] : std::vector<std::tuple<Shape, std::vector<int64_t>, Shape>>{
+             {{2, 9, 7, 16}, {1, 2}, {2, 1, 1, 16}}, {{1, 300, 264}, {1}, {1, 264}}, {{300, 3, 8}, {1}, {300, 8}}, {{50, 24}, {0}, {24}}}) {
+      for (const ReduceFn fn : {ReduceFn::kMean, ReduceFn::kMax, ReduceFn::kSumSquare})
+        expect_agrees({.op = Reduce{fn, axes}, .inputs = {random_of(dtype, x, 1)}, .outputs = {{dtype, y}}},
+                      dtype == DType::kFloat32 ? Tolerance{1e-4, 1e-5} : rounding(dtype));
+    }
+  }
+}
+
 TEST(HalfKernels, KeepsWhatIsFiniteFinite) {
   const float largest = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
   const Tensor x({7}, std::vector<float>{largest, -largest, infinity, -infinity, 70000.f, std::nanf(""), 1.5f});
@@ -128,7 +148,8 @@ TEST(HalfKernels, KeepsWhatIsFiniteFinite) {
 
 TEST(HalfKernels, TurnsTiles) {
   for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kInt8}) {
-    for (const Shape& x : {Shape{3, 40, 70}, Shape{1, 33, 5}, Shape{2, 1, 64}, Shape{70, 2, 3}}) {
+    for (const Shape& x : {Shape{3, 40, 70}, Shape{1, 33, 5}, Shape{2, 1, 64}, Shape{70, 2, 3}, Shape{2, 2, 64},
+                           Shape{3, 3, 32}, Shape{1, 4, 48}}) {
       const StridedCopy op{0, {x[1] * x[2], 1, x[2]}};
       expect_agrees({.op = op, .inputs = {random_integers(dtype, x, 1)}, .outputs = {{dtype, {x[0], x[2], x[1]}}}});
     }
@@ -149,6 +170,32 @@ TEST(HalfKernels, RowsOfEveryKind) {
          .inputs = {random_of(dtype, {33, 40}, 1), random_of(dtype, {70, 40}, 2), random_of(dtype, {70}, 3), random_of(dtype, {33, 70}, 4)},
          .outputs = {{dtype, {33, 70}}}},
         rounding(dtype));
+  }
+}
+
+/// Rows of 16 bytes, which libraries take: one weight for all products, one for each, and every function that may follow.
+TEST(HalfKernels, MultipliesWithEveryEpilogue) {
+  struct Sizes {
+    Shape a, b, y;
+    bool transpose_a, transpose_b;
+  };
+  const Sizes sizes[] = {{{3, 16, 64}, {64, 136}, {3, 16, 136}, false, false},
+                         {{2, 2, 24, 32}, {2, 2, 48, 32}, {2, 2, 24, 48}, false, true},
+                         {{40, 24}, {40, 16}, {24, 16}, true, false}};
+  for (const DType dtype : kHalves) {
+    for (const Sizes& s : sizes) {
+      for (const UnaryFn fn : {UnaryFn::kIdentity, UnaryFn::kRelu, UnaryFn::kGelu, UnaryFn::kGeluTanh, UnaryFn::kSilu, UnaryFn::kSigmoid,
+                               UnaryFn::kTanh, UnaryFn::kHardSwish}) {
+        for (const bool residual : {false, true}) {
+          Case c{.op = MatMul{s.transpose_a, s.transpose_b, 1.f, residual, {fn, 0.f, 0.f, residual}},
+                 .inputs = {random_of(dtype, s.a, 1, 0.3f), random_of(dtype, s.b, 2, 0.3f)},
+                 .outputs = {{dtype, s.y}}};
+          if (residual) c.inputs.push_back(random_of(dtype, {s.y.back()}, 3));
+          if (residual) c.inputs.push_back(random_of(dtype, s.y, 4));
+          expect_agrees(c, rounding(dtype));
+        }
+      }
+    }
   }
 }
 
@@ -231,6 +278,28 @@ TEST(HalfAttention, OfPaddedSamples) {
     for (int i = 0; i < 3; ++i) c.inputs.push_back(Tensor(DType::kUndefined, {}));
     c.inputs.push_back(Tensor({2}, std::vector<int64_t>{70, 3}));
     expect_agrees(c, attended(dtype));
+  }
+}
+
+/// As in a cache that was never written there: rows of keys and values behind those that count are not looked at.
+TEST(HalfAttention, OfPaddedSamplesWithAnythingBehindThem) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    const int64_t counts[] = {70, 3}, rows = 100, width = 16;
+    Case c = attention(dtype, {2, 1, 1, 9, rows, width, width});
+    for (const size_t operand : {1, 2}) {
+      for (int64_t sample = 0; sample < 2; ++sample) {
+        for (int64_t at = counts[sample] * width; at < rows * width; ++at) {
+          const int64_t element = sample * rows * width + at;
+          if (dtype == DType::kFloat32)
+            c.inputs[operand].view().as<float>()[element] = std::numeric_limits<float>::quiet_NaN();
+          else
+            c.inputs[operand].view().as<uint16_t>()[element] = 0x7FFF;  // NaN in both
+        }
+      }
+    }
+    for (int i = 0; i < 3; ++i) c.inputs.push_back(Tensor(DType::kUndefined, {}));
+    c.inputs.push_back(Tensor({2}, std::vector<int64_t>(std::begin(counts), std::end(counts))));
+    expect_agrees(c, dtype == DType::kFloat32 ? Tolerance{1e-4, 1e-5} : attended(dtype));
   }
 }
 

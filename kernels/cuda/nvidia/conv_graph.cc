@@ -17,25 +17,6 @@ namespace {
 
 using TensorPtr = DnnGraph::TensorPtr;
 
-using Mode = fe::PointwiseMode_t;
-
-std::optional<fe::graph::Pointwise_attributes> clip_of(fe::graph::Pointwise_attributes& node, const Epilogue& epilogue) {
-  if (epilogue.alpha > epilogue.beta) return std::nullopt;
-  return node.set_mode(Mode::RELU_FWD).set_relu_lower_clip(epilogue.alpha).set_relu_upper_clip(epilogue.beta);
-}
-
-/// The activation as a pointwise node; nothing where the library has none, and for Identity.
-std::optional<fe::graph::Pointwise_attributes> activation_of(const Epilogue& epilogue) {
-  constexpr auto none = std::nullopt;
-  fe::graph::Pointwise_attributes node;
-  switch (epilogue.activation) {
-#define SERIN_UNARY(name, word, alpha, beta, follows, chain, finite, scalar, vector, onednn, cudnn) \
-  case UnaryFn::k##name: return cudnn;
-#include "kernels/functions.def"
-  }
-  return none;
-}
-
 /// A tensor as the library sees it. Of one spatial axis it knows nothing: there are two then, the first of one element.
 struct Seen {
   std::vector<int64_t> dims, strides;
@@ -102,7 +83,7 @@ std::unique_ptr<DnnGraph> conv_graph(const OpDesc& desc, bool tf32, bool residua
   const auto& op = std::get<Conv>(desc.op);
   why = refusal_of(desc);
   if (!why.empty()) return nullptr;
-  const auto activation = activation_of(op.epilogue);
+  const auto activation = dnn_activation(op.epilogue);
   const bool activated = op.epilogue.activation != UnaryFn::kIdentity;
   if (activated && !activation) {
     why = "cuDNN has no such activation";

@@ -17,6 +17,9 @@ std::unique_ptr<Kernel> prepare_conv_dnn(const std::shared_ptr<Dnn>& dnn, const 
 /// The library computes the products, our own kernel the following operations; refused if there are none.
 std::unique_ptr<Kernel> prepare_conv_dnn_apart(const std::shared_ptr<Dnn>& dnn, const Libraries& libraries, const OpDesc& desc,
                                                PrepareContext& context, std::string& why);
+/// MatMul of 16-bit floats with its whole epilogue in one graph.
+std::unique_ptr<Kernel> prepare_matmul_dnn(const std::shared_ptr<Dnn>& dnn, const Libraries& libraries, const OpDesc& desc,
+                                           PrepareContext& context, std::string& why);
 /// Attention of 16-bit floats without a mask.
 std::unique_ptr<Kernel> prepare_attention_dnn(const std::shared_ptr<Dnn>& dnn, const Libraries& libraries, const OpDesc& desc,
                                               PrepareContext& context, std::string& why);

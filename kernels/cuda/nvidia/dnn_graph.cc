@@ -30,7 +30,6 @@ class Dnn {
 namespace {
 
 constexpr int64_t kMaxWorkspace = int64_t{256} << 20;
-constexpr SearchLimits kSearch{.measured = 16, .in_vain = 4, .time = std::chrono::seconds(1)};
 
 using Pointers = std::unordered_map<int64_t, void*>;
 
@@ -55,11 +54,12 @@ class DnnKernel final : public Kernel {
     if (cudnnSetStream(dnn_->handle(), static_cast<cudaStream_t>(stream.queue)) != CUDNN_STATUS_SUCCESS)
       return "cuDNN: the stream is not accepted";
     const fe::error_t error = graph_->graph().execute_plan_at_index(dnn_->handle(), pointers, stream.scratch, plan_);
+    cudnnSetStream(dnn_->handle(), nullptr);  // the queue may go before the next run
     return error.is_good() ? Fault() : Fault(reason_of(error));
   }
 
   /// Builds and times the plans; false with the reason where none works.
-  bool choose(Tactics& tactics, const OpDesc& desc, std::string& why) {
+  bool choose(Tactics& tactics, const OpDesc& desc, std::string& why, const SearchLimits& limits) {
     if (const fe::error_t offered = ask_for_plans(); !offered.is_good()) return why = reason_of(offered), false;
     const auto plans = static_cast<int>(graph_->graph().get_execution_plan_count());
     for (int attempt = 0; attempt < 2; ++attempt) {
@@ -70,7 +70,7 @@ class DnnKernel final : public Kernel {
             if (!operands) operands.emplace(*graph_, desc);
             return time(plan, *operands);
           },
-          kSearch);
+          limits);
       if (way >= 0 && take(way)) return true;
       if (way < 0 && operands && operands->trial.works()) return why = "cuDNN: no plan works", false;
       if (way < 0) break;
@@ -133,6 +133,13 @@ class DnnKernel final : public Kernel {
   int64_t plan_ = 0, workspace_ = 0;
 };
 
+using Mode = fe::PointwiseMode_t;
+
+std::optional<fe::graph::Pointwise_attributes> clip_of(fe::graph::Pointwise_attributes& node, const Epilogue& epilogue) {
+  if (epilogue.alpha > epilogue.beta) return std::nullopt;
+  return node.set_mode(Mode::RELU_FWD).set_relu_lower_clip(epilogue.alpha).set_relu_upper_clip(epilogue.beta);
+}
+
 }  // namespace
 
 DnnGraph::TensorPtr DnnGraph::operand(int64_t i, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
@@ -163,10 +170,21 @@ std::optional<fe::DataType_t> dnn_type(DType dtype) {
   }
 }
 
+std::optional<fe::graph::Pointwise_attributes> dnn_activation(const Epilogue& epilogue) {
+  constexpr auto none = std::nullopt;
+  fe::graph::Pointwise_attributes node;
+  switch (epilogue.activation) {
+#define SERIN_UNARY(name, word, alpha, beta, follows, chain, finite, scalar, vector, onednn, cudnn) \
+  case UnaryFn::k##name: return cudnn;
+#include "kernels/functions.def"
+  }
+  return none;
+}
+
 std::unique_ptr<Kernel> prepare_dnn(const std::shared_ptr<Dnn>& dnn, std::unique_ptr<DnnGraph> graph, Tactics& tactics, const OpDesc& desc,
-                                    std::string& why) {
+                                    std::string& why, const SearchLimits& limits) {
   auto kernel = std::make_unique<DnnKernel>(dnn, std::move(graph));
-  return kernel->choose(tactics, desc, why) ? std::move(kernel) : nullptr;
+  return kernel->choose(tactics, desc, why, limits) ? std::move(kernel) : nullptr;
 }
 
 std::shared_ptr<Dnn> open_dnn(std::string& why) {

@@ -47,8 +47,15 @@ class DnnGraph {
 /// f32, f16 and bf16.
 std::optional<fe::DataType_t> dnn_type(DType dtype);
 
+/// The activation as a pointwise node; nothing where the library has none, and for Identity.
+std::optional<fe::graph::Pointwise_attributes> dnn_activation(const Epilogue& epilogue);
+
+/// Plans that the library has compiled, and plans that it compiles when they are built, which takes up to a second each.
+inline constexpr SearchLimits kSearchReady{.measured = 16, .in_vain = 4, .time = std::chrono::seconds(1)};
+inline constexpr SearchLimits kSearchCompiled{.measured = 4, .in_vain = 2, .time = std::chrono::milliseconds(300)};
+
 /// Null, with the reason in `why`, if the library has no plan for the graph.
 std::unique_ptr<Kernel> prepare_dnn(const std::shared_ptr<Dnn>& dnn, std::unique_ptr<DnnGraph> graph, Tactics& tactics, const OpDesc& desc,
-                                    std::string& why);
+                                    std::string& why, const SearchLimits& limits = kSearchReady);
 
 }  // namespace serin::kernels::cuda

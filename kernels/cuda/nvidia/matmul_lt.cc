@@ -275,6 +275,8 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Libraries& lib
 
 }  // namespace
 
+bool activates_lt(UnaryFn activation) { return epilogue_of(activation, false).has_value(); }
+
 std::unique_ptr<Kernel> prepare_matmul_lt(const Libraries& libraries, const OpDesc& desc, PrepareContext& context, std::string& why) {
   const auto problem = problem_of(desc, context.tf32, why);
   if (!problem) return nullptr;

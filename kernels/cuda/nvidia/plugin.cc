@@ -44,11 +44,20 @@ KernelRow dnn_row(std::string name, const std::shared_ptr<Shared>& shared, DnnPr
   });
 }
 
+/// cuBLASLt; where its epilogue lacks the activation, cuDNN may be faster, which compiles one.
 std::vector<KernelRow> product_rows(const std::shared_ptr<Shared>& shared) {
   if (!shared->libraries.blas) return {};
-  return {row("cublaslt", [shared](const OpDesc& desc, PrepareContext& context, std::string& why) {
+  const KernelRow lt = row("cublaslt", [shared](const OpDesc& desc, PrepareContext& context, std::string& why) {
     return prepare_matmul_lt(shared->libraries, desc, context, why);
-  })};
+  });
+  if (!shared->dnn) return {lt};
+  const KernelRow dnn = dnn_row("cudnn_matmul", shared, prepare_matmul_dnn);
+  const KernelRow either = fastest_of({lt, dnn}, shared->libraries.tactics);
+  const auto prepare = [lt, either](const OpDesc& desc, PrepareContext& context, std::string& why) {
+    const bool complete = activates_lt(std::get<MatMul>(desc.op).epilogue.activation);
+    return (complete ? lt : either).prepare(desc, context, why);
+  };
+  return {{lt.name, prepare, {lt, dnn}}};
 }
 
 /// ReLU, bias and residual are what the library has fused kernels for. Other activations it compiles into one, or refuses: then two kernels may be faster.
