@@ -22,6 +22,7 @@ const Backend& device_backend();
 std::vector<const KernelRow*> each_of(const std::vector<KernelRow>& rows);
 
 /// The device's rows have no reference at their end: each, chosen or not, must agree with the reference, wherever its operands begin, and at least one must accept.
+/// One that consists of two kernels may round to 16 bits twice.
 void expect_agrees(const Case& c, Tolerance tolerance = {}, std::optional<size_t> decided = {});
 void expect_rows_agree(const std::vector<KernelRow>& rows, const Case& c, Tolerance tolerance = {}, std::optional<size_t> decided = {});
 
