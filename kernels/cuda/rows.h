@@ -71,7 +71,8 @@ Prepared prepare_attention(const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_transfer(const OpDesc&, PrepareContext&, std::string& why);
 // pool.cu
 Prepared prepare_pool(const OpDesc&, PrepareContext&, std::string& why);
-// conv_transpose.cu, nbits.cu
+// conv_patches.cu, conv_transpose.cu, nbits.cu
+Prepared prepare_conv_patches(const Products&, const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_conv_transpose(const Products&, const OpDesc&, PrepareContext&, std::string& why);
 Prepared prepare_matmul_nbits(const Products&, const OpDesc&, PrepareContext&, std::string& why);
 // rotary_embedding.cu

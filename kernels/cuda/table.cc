@@ -37,7 +37,8 @@ KernelTable make_table(std::vector<KernelRow> products) {
   set("Gather", {row_of_remade("gather_cuda", prepare_gather)});
   set("Pool", {row("pool_cuda", prepare_pool)});
   set("MatMul", std::move(products));
-  set("Conv", {row("conv_depthwise_cuda", prepare_conv_depthwise), row("conv_direct_cuda", prepare_conv)});
+  set("Conv", {row("conv_depthwise_cuda", prepare_conv_depthwise), row("conv_patches_cuda", with_products(prepare_conv_patches)),
+               row("conv_direct_cuda", prepare_conv)});
   set("BatchNorm", {row("batch_norm_cuda", prepare_batch_norm)});
   set("Transfer", {row_of_views("transfer_cuda", prepare_transfer)});
   set("Generic", {

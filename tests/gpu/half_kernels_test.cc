@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "tests/gpu/on_device.h"
@@ -78,6 +79,81 @@ TEST(HalfKernels, ConvolvesEachChannelByItself) {
       }
     }
   }
+}
+
+/// Windows that neither overlap nor leave gaps.
+struct PatchWindow {
+  Shape x, weight, y;
+};
+Conv convolution_of(const PatchWindow& w, bool bias, Epilogue epilogue) {
+  return {{w.weight[1], w.weight[2]}, {1, 1}, {0, 0, 0, 0}, 1, bias, epilogue, true};
+}
+
+TEST(HalfKernels, ConvolvesPatches) {
+  const PatchWindow windows[] = {{{2, 32, 48, 3}, {8, 16, 16, 3}, {2, 2, 3, 8}},     // a line of a window is pieces of 16 bytes
+                                 {{2, 33, 49, 3}, {8, 16, 16, 3}, {2, 2, 3, 8}},     // and lines of x are not; the rest is not read
+                                 {{1, 28, 42, 3}, {16, 14, 14, 3}, {1, 2, 3, 16}},   // two elements of 16 bits
+                                 {{2, 7, 10, 16}, {24, 2, 2, 16}, {2, 3, 5, 24}},    // a line of x is not read
+                                 {{3, 6, 9, 5}, {7, 2, 3, 5}, {3, 3, 3, 7}},         // odd lengths
+                                 {{1, 5, 70, 1}, {130, 5, 1, 1}, {1, 1, 70, 130}}};  // windows of one column
+  struct After {
+    bool bias;
+    Epilogue epilogue;
+  };
+  const After afters[] = {{false, {}},
+                          {true, {UnaryFn::kRelu, 0.f, 0.f, false}},
+                          {false, {UnaryFn::kIdentity, 0.f, 0.f, true}},
+                          {true, {UnaryFn::kClip, -1.f, 6.f, true}},
+                          {true, {UnaryFn::kSilu, 0.f, 0.f, true}}};
+  for (const PatchWindow& w : windows) {
+    for (const DType dtype : kFloats) {
+      for (const After& after : afters) {
+        Case c{.op = convolution_of(w, after.bias, after.epilogue),
+               .inputs = {random_of(dtype, w.x, 1), random_of(dtype, w.weight, 2, 0.3f)},
+               .outputs = {{dtype, w.y}}};
+        if (after.bias) c.inputs.push_back(random_of(dtype, {w.weight[0]}, 3));
+        if (after.epilogue.residual) c.inputs.push_back(random_of(dtype, w.y, 4));
+        expect_agrees(c, dtype == DType::kFloat32 ? Tolerance{1e-5, 2e-6} : rounding(dtype));
+      }
+    }
+  }
+}
+
+TEST(HalfKernels, ConvolvesAsAProductOnlyWhatIsPatches) {
+  const auto rows = each_of(device_backend().table()[Op(Conv{}).index()]);
+  const auto row = std::ranges::find(rows, "conv_patches_cuda", &KernelRow::name);
+  ASSERT_NE(row, rows.end());
+  const auto refusal = [&](const Conv& op, const Shape& x, const Shape& weight, const Shape& y, DType dtype = DType::kFloat16,
+                           const Shape& residual = {}) {
+    Case c{.op = op, .inputs = {Tensor(dtype, x), Tensor(dtype, weight)}, .outputs = {{dtype, y}}};
+    if (op.epilogue.residual) c.inputs.emplace_back(dtype, residual);
+    PackedWeights weights;
+    PrepareContext context{&weights};
+    std::string why;
+    device_backend().device()->make_current();
+    return (*row)->prepare(c.describe(), context, why) ? "accepted" : why;
+  };
+  const PatchWindow w{{2, 8, 12, 3}, {5, 4, 4, 3}, {2, 2, 3, 5}};
+  const Conv op = convolution_of(w, false, {});
+  EXPECT_EQ(refusal(op, w.x, w.weight, w.y), "accepted");
+  EXPECT_EQ(refusal(op, w.x, w.weight, w.y, DType::kFloat64), "only f32, f16 and bf16");
+  Conv other = op;
+  other.channels_last = false;
+  EXPECT_EQ(refusal(other, {2, 3, 8, 12}, {5, 3, 4, 4}, {2, 5, 2, 3}), "channels are not last, or not two spatial axes");
+  other = op, other.strides = {4}, other.dilations = {1}, other.pads = {0, 0};
+  EXPECT_EQ(refusal(other, {2, 8, 3}, {5, 4, 3}, {2, 2, 5}), "channels are not last, or not two spatial axes");
+  other = op, other.pads = {0, 0, 0, 4};
+  EXPECT_EQ(refusal(other, w.x, w.weight, {2, 2, 4, 5}), "padded");
+  other = op, other.strides = {4, 2};
+  EXPECT_EQ(refusal(other, w.x, w.weight, {2, 2, 5, 5}), "windows overlap, or leave gaps");
+  other = op, other.dilations = {1, 2};
+  EXPECT_EQ(refusal(other, w.x, w.weight, {2, 2, 2, 5}), "dilated");
+  other = op, other.group = 3;
+  EXPECT_EQ(refusal(other, w.x, {6, 4, 4, 1}, {2, 2, 3, 6}), "groups");
+  other = op, other.strides = {1, 1};
+  EXPECT_EQ(refusal(other, w.x, {5, 1, 1, 3}, {2, 8, 12, 5}), "its window is one pixel: nothing is to be rearranged");
+  other = op, other.epilogue.residual = true;
+  EXPECT_EQ(refusal(other, w.x, w.weight, w.y, DType::kFloat16, {1, 1, 1, 5}), "the residual broadcasts");
 }
 
 TEST(HalfKernels, PoolsWithChannelsLast) {

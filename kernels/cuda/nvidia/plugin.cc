@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "kernels/cuda/build_id.h"
@@ -87,20 +88,24 @@ KernelRow chain_row(const std::shared_ptr<Shared>& shared) {
              [compile](const OpDesc& desc, PrepareContext&, std::string& why) { return prepare_compiled_chain(compile, desc, why); });
 }
 
-/// What a library has goes before our own rows; where ours may be faster (depthwise windows, attention), both are timed.
+/// What a library has goes before our own rows; where ours may be faster (depthwise windows, patches, attention), all that accept are timed.
 void add_library_rows(KernelTable& table, const std::shared_ptr<Shared>& shared) {
   const auto rows_of = [&table](std::string_view kind) -> std::vector<KernelRow>& {
     return table[static_cast<size_t>(std::ranges::find(kOpNames, kind) - kOpNames.begin())];
   };
-  const auto contend = [&](std::vector<KernelRow>& rows, KernelRow library, std::string_view own) {
-    const auto at = std::ranges::find(rows, own, &KernelRow::name);
-    *at = fastest_of({std::move(library), *at}, shared->libraries.tactics);
-    std::rotate(rows.begin(), at, at + 1);
+  const auto contend = [&](std::vector<KernelRow>& rows, KernelRow library, std::initializer_list<std::string_view> own) {
+    std::vector<KernelRow> all{std::move(library)};
+    for (const std::string_view name : own) {
+      const auto at = std::ranges::find(rows, name, &KernelRow::name);
+      all.push_back(std::move(*at));
+      rows.erase(at);
+    }
+    rows.insert(rows.begin(), fastest_of(all, shared->libraries.tactics));
   };
   rows_of("Pointwise").insert(rows_of("Pointwise").begin(), chain_row(shared));
   if (shared->dnn) {
-    contend(rows_of("Conv"), conv_row(shared), "conv_depthwise_cuda");
-    contend(rows_of("Generic"), named("Attention", dnn_row("cudnn_sdpa", shared, prepare_attention_dnn)), "attention_tiles_cuda");
+    contend(rows_of("Conv"), conv_row(shared), {"conv_depthwise_cuda", "conv_patches_cuda"});
+    contend(rows_of("Generic"), named("Attention", dnn_row("cudnn_sdpa", shared, prepare_attention_dnn)), {"attention_tiles_cuda"});
   }
 }
 
