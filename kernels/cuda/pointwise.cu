@@ -1,8 +1,10 @@
 // pointwise.cu: Unary, Binary, Select, Cast and StridedCopy: one element of the result per step of a thread, computed by kernels/functors.h.
 //
 // Where all operands lie as the result does (or are one number) a thread takes 16 bytes of the widest type at a time: these kernels move memory and do
-// little else. Any other shape goes through Space. The functions of floats that follow products have kernels of their own; others are a parameter. Chains of
+// little else. So it does where they differ in outer axes alone, as a factor for each channel of an image. Any other shape goes through Space. The functions of floats that follow products have kernels of their own; others are a parameter. Chains of
 // them are one kernel (chain_interpreted.cu).
+
+#include <optional>
 
 #include "kernels/cuda/known_function.h"
 #include "kernels/cuda/launch.h"
@@ -51,6 +53,26 @@ __global__ void map_dense2(F f, const T* a, int a_step, const T* b, int b_step, 
     } else {
       for (int64_t k = i; k < n; ++k) y[k] = f(a[k * a_step], b[k * b_step]);
     }
+  }
+}
+
+/// The same of a space whose rows are whole packs; along them operands are dense, or one number.
+template <int kCount, class T, class Out, class F>
+__global__ void map_rows2(F f, const T* a, const T* b, Space<2> packs, int a_step, int b_step, Out* y) {
+  const auto read = [](const T* x, int step) {
+    if (step) return load_pack<kCount>(x);
+    Pack<T, kCount> same;
+    for (int k = 0; k < kCount; ++k) same.values[k] = *x;
+    return same;
+  };
+  for (int64_t i = first_element(); i < packs.elements; i += element_step()) {
+    int64_t at[2];
+    packs.locate(i, at);
+    const auto left = read(a + at[0], a_step), right = read(b + at[1], b_step);
+    Pack<Out, kCount> out;
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) out.values[k] = f(left.values[k], right.values[k]);
+    store_pack(y + i * kCount, out);
   }
 }
 
@@ -143,11 +165,37 @@ struct At2 {
   __device__ auto operator()(const int64_t (&at)[2]) const { return f(a[at[0]], b[at[1]]); }
 };
 
+/// A space of packs of kCount elements of the innermost axis; nothing where rows are no whole packs, or an operand is neither dense nor one number there.
+template <int kCount>
+std::optional<Space<2>> in_packs(const Space<2>& space) {
+  const int last = space.rank - 1;
+  if (space.rank < 2 || kCount == 1 || space.dims[last] % kCount != 0) return std::nullopt;
+  Space<2> packs = space;
+  packs.elements /= kCount, packs.dims[last] /= kCount;
+  if (!packs.wide) packs.divisors[last] = Divisor(static_cast<uint32_t>(packs.dims[last]));
+  for (int k = 0; k < 2; ++k) {
+    if (space.strides[k][last] != 0 && space.strides[k][last] != 1) return std::nullopt;
+    packs.strides[k][last] *= kCount;
+    for (int axis = 0; axis < last; ++axis) {
+      if (space.strides[k][last] == 1 && space.strides[k][axis] % kCount != 0) return std::nullopt;
+    }
+  }
+  return packs;
+}
+
 template <class T, class Out, class F>
 std::unique_ptr<Kernel> map2(const OpDesc& desc, F f) {
+  constexpr int kCount = kPack<T, Out>;
   const Shape& y = desc.outputs[0].shape;
   const Space<2> space(y, {broadcast_strides(desc.inputs[0].shape, y), broadcast_strides(desc.inputs[1].shape, y)});
-  return make_kernel([space, f](Stream& stream, Inputs in, Outputs out) -> Fault {
+  return make_kernel([space, packs = in_packs<kCount>(space), f](Stream& stream, Inputs in, Outputs out) -> Fault {
+    if (packs && is_aligned<T, kCount>(in[0].as<const T>()) && is_aligned<T, kCount>(in[1].as<const T>()) &&
+        is_aligned<Out, kCount>(out[0].as<const Out>())) {
+      const int last = space.rank - 1;
+      return launch(stream, {blocks_for(packs->elements, kBlockThreads), kBlockThreads}, map_rows2<kCount, T, Out, F>, f,
+                    in[0].as<const T>(), in[1].as<const T>(), *packs, static_cast<int>(space.strides[0][last]),
+                    static_cast<int>(space.strides[1][last]), out[0].as<Out>());
+    }
     const T *a = in[0].as<const T>(), *b = in[1].as<const T>();
     if (space.is_dense()) {
       return run_dense2<T, Out>(stream, f, a, static_cast<int>(space.strides[0][0]), b, static_cast<int>(space.strides[1][0]),

@@ -130,10 +130,11 @@ struct Middle {
   int64_t outer = 0, terms = 0, inner = 0;
 };
 
+constexpr int kTermsAtOnce = 4;  // are requested together
+
 template <int kPack, class T, class R>
 __global__ void __launch_bounds__(1024) reduce_middle(R reducer, Middle m, const T* x, typename R::Out* y) {
   using State = typename R::State;
-  constexpr int kAtOnce = 4;  // terms that are requested together
   auto* const others = shared_memory<State>();  // [lines, lanes, kPack]
   const int lanes = static_cast<int>(blockDim.x), lines = static_cast<int>(blockDim.y), line = static_cast<int>(threadIdx.y);
   const int64_t result = (static_cast<int64_t>(blockIdx.x) * lanes + threadIdx.x) * kPack;
@@ -142,15 +143,15 @@ __global__ void __launch_bounds__(1024) reduce_middle(R reducer, Middle m, const
   State states[kPack];
 #pragma unroll
   for (int k = 0; k < kPack; ++k) states[k] = reducer.none();
-  for (int64_t first = line; there && first < m.terms; first += int64_t{kAtOnce} * lines) {
-    Pack<T, kPack> packs[kAtOnce];
+  for (int64_t first = line; there && first < m.terms; first += int64_t{kTermsAtOnce} * lines) {
+    Pack<T, kPack> packs[kTermsAtOnce];
 #pragma unroll
-    for (int a = 0; a < kAtOnce; ++a) {
+    for (int a = 0; a < kTermsAtOnce; ++a) {
       const int64_t term = first + a * lines;
       if (term < m.terms) packs[a] = load_pack<kPack>(from + term * m.inner);
     }
 #pragma unroll
-    for (int a = 0; a < kAtOnce; ++a) {
+    for (int a = 0; a < kTermsAtOnce; ++a) {
       const int64_t term = first + a * lines;
       if (term >= m.terms) continue;
 #pragma unroll
@@ -222,9 +223,11 @@ struct Plan {
   Fault run_middle(const Stream& stream, R reducer, const T* x, typename R::Out* y) const {
     constexpr int kPack = 16 / static_cast<int>(sizeof(T));
     constexpr int64_t kShared = size_t{48} << 10, kState = kPack * static_cast<int64_t>(sizeof(typename R::State));
-    const int64_t packs = middle.inner / kPack, slices = ceil_div(packs, 32), lanes = ceil_div(packs, slices);
-    const int64_t most = std::min<int64_t>(middle.outer * slices >= 256 ? 256 : 1024, kShared / kState);  // threads
-    const int64_t lines = std::clamp<int64_t>(middle.terms, 1, most / lanes);
+    // Blocks for every multiprocessor, of at least 32 neighbouring bytes, which is what memory gives at once.
+    constexpr int64_t kEnoughBlocks = 128, kLeastLanes = 2, kMostLanes = 32;
+    const int64_t packs = middle.inner / kPack, most = std::min<int64_t>(1024, kShared / kState);  // threads
+    const int64_t slices = std::clamp(ceil_div(kEnoughBlocks, middle.outer), ceil_div(packs, kMostLanes), ceil_div(packs, kLeastLanes));
+    const int64_t lanes = ceil_div(packs, slices), lines = std::clamp<int64_t>(ceil_div(middle.terms, kTermsAtOnce), 1, most / lanes);
     const Grid grid{dim3(static_cast<unsigned>(slices), static_cast<unsigned>(middle.outer)),
                     dim3(static_cast<unsigned>(lanes), static_cast<unsigned>(lines)), static_cast<size_t>(lanes * lines * kState)};
     return launch(stream, grid, reduce_middle<kPack, T, R>, reducer, middle, x, y);

@@ -49,7 +49,8 @@ TEST(DeviceKernels, UnaryOfEveryFunctionAndType) {
 
 TEST(DeviceKernels, BinaryBroadcasts) {
   const std::pair<Shape, Shape> shapes[] = {{{4, 33}, {4, 33}}, {{4, 33}, {33}},     {{4, 1}, {1, 33}},         {{}, {4, 33}},
-                                            {{4, 33}, {}},      {{2, 3, 5}, {3, 1}}, {{2, 1, 3, 1}, {5, 1, 4}}, {{0, 4}, {4}}};
+                                            {{4, 33}, {}},      {{2, 3, 5}, {3, 1}}, {{2, 1, 3, 1}, {5, 1, 4}}, {{0, 4}, {4}},
+                                            {{4, 3, 64}, {4, 1, 64}}, {{2, 5, 64}, {2, 5, 1}}, {{3, 1, 32}, {7, 32}}, {{5, 1}, {2, 5, 48}}};
   for (const auto& [a, b] : shapes) {
     Shape y;
     for (size_t i = 0; i < std::max(a.rank(), b.rank()); ++i) {
