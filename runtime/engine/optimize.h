@@ -13,7 +13,7 @@ namespace serin::engine {
 /// All names that LoadOptions::disabled_passes accepts: the passes of runtime/graph in their order, then the engine's own stages.
 std::vector<std::string> pass_names();
 
-/// kInvalidArgument for the name of a pass that does not exist.
+/// Without LoadOptions::device, passes that pay only there are left out. kInvalidArgument for the name of a pass that does not exist.
 Status optimize(graph::Graph& graph, const Folder& folder, const LoadOptions& options);
 /// The same for the bodies of control flow, the innermost first. Their shapes must be inferred already, from the graphs around them.
 Status optimize_bodies(graph::Graph& graph, const Folder& folder, const LoadOptions& options);

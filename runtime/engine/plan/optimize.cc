@@ -2,7 +2,9 @@
 
 #include "runtime/engine/optimize.h"
 
+#include <iterator>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "runtime/engine/layout/channel_blocks.h"
@@ -11,6 +13,12 @@
 #include "runtime/graph/passes/pass.h"
 
 namespace serin::engine {
+namespace {
+
+/// Passes that pay on a device only. kernels/README.md has the numbers.
+constexpr std::string_view kForDevices[] = {"fuse_projections"};
+
+}  // namespace
 
 std::vector<std::string> pass_names() {
   std::vector<std::string> names;
@@ -28,6 +36,7 @@ Status optimize(graph::Graph& graph, const Folder& folder, const LoadOptions& op
   for (const std::string_view ours : {kChannelBlocksPass, kChannelsLastPass, kPointwiseChainsPass}) {
     if (const auto disabled = passes.disabled.find(ours); disabled != passes.disabled.end()) passes.disabled.erase(disabled);
   }
+  if (!options.device) passes.disabled.insert(std::begin(kForDevices), std::end(kForDevices));
   passes.after_pass = options.after_pass;
   SERIN_CHECK(graph::run_passes(graph, passes));
   return {};

@@ -41,22 +41,6 @@ const Dims* dims4(const Graph& graph, ValueId value) {
   return dims && dims->size() == 4 ? dims : nullptr;
 }
 
-/// `value` times a number: the rest of it, and the number; `value` and 1 where it is no such product.
-std::pair<ValueId, double> unscaled(const Graph& graph, ValueId value) {
-  const NodeId id = graph.producer(value);
-  if (graph.is(id, Op::kDiv)) {
-    const auto divisor = known_number(graph, graph.input(id, 1));
-    if (divisor && *divisor != 0 && same_type(graph, value, graph.input(id, 0))) return {graph.input(id, 0), 1 / *divisor};
-  }
-  if (graph.is(id, Op::kMul)) {
-    for (const size_t i : {0, 1}) {
-      const auto factor = known_number(graph, graph.input(id, i));
-      if (factor && same_type(graph, value, graph.input(id, 1 - i))) return {graph.input(id, 1 - i), *factor};
-    }
-  }
-  return {value, 1.0};
-}
-
 /// The last axis of a mask has a value for each key: what is shorter or broadcast means something else to Attention.
 bool covers_keys(const Graph& graph, ValueId mask, const Dims& scores) {
   const Dims* dims = dims_of_value(graph, mask);

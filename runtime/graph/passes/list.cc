@@ -39,6 +39,7 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(FuseResidualAdd());    // before the activation, which comes after the sum
   add(FuseActivation());     // last: nothing can be fused behind it
   add(CommonSubexpressions());  // after all patterns, for which a second reader of a value would be in the way
+  add(FuseProjections());       // after that, for products of equal nodes read the same input now; biases are inside
   add(DeadCode());              // leaves nothing that has no reader
   return list;
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "runtime/graph/graph.h"
 
@@ -61,6 +62,22 @@ inline bool is_factor_of_channels(const Dims& a, const Dims& b) {
 inline bool same_type(const Graph& graph, ValueId a, ValueId b) {
   const Type &x = graph.value(a).type, &y = graph.value(b).type;
   return x.kind == y.kind && x.dtype == y.dtype && x.shape && y.shape && *x.shape == *y.shape;
+}
+
+/// `value` times a number: the rest of it, and the number; `value` and 1 where it is no such product.
+inline std::pair<ValueId, double> unscaled(const Graph& graph, ValueId value) {
+  const NodeId id = graph.producer(value);
+  if (graph.is(id, Op::kDiv)) {
+    const auto divisor = known_number(graph, graph.input(id, 1));
+    if (divisor && *divisor != 0 && same_type(graph, value, graph.input(id, 0))) return {graph.input(id, 0), 1 / *divisor};
+  }
+  if (graph.is(id, Op::kMul)) {
+    for (const size_t i : {0, 1}) {
+      const auto factor = known_number(graph, graph.input(id, i));
+      if (factor && same_type(graph, value, graph.input(id, 1 - i))) return {graph.input(id, 1 - i), *factor};
+    }
+  }
+  return {value, 1.0};
 }
 
 }  // namespace serin::graph

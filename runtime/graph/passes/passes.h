@@ -36,6 +36,7 @@ SERIN_PASS(FuseMatMulAdd, "fuse_matmul_add");               ///< MatMul, Add of 
 SERIN_PASS(CommuteTransposes, "commute_transposes");        ///< rows that are transposed for a product and back
 SERIN_PASS(FuseResidualAdd, "fuse_residual_add");           ///< Conv or MatMul, Add of a tensor -> with residual
 SERIN_PASS(FuseActivation, "fuse_activation");              ///< Conv or MatMul, activation -> FusedConv, FusedMatMul
+SERIN_PASS(FuseProjections, "fuse_projections");            ///< x Wq, x Wk, x Wv of one Attention -> one product, Split
 SERIN_PASS(QuantiseProducts, "quantise_products");          ///< DequantizeLinear, Conv or MatMul, QuantizeLinear -> on bytes
 SERIN_PASS(QuantiseUnits, "quantise_units");                ///< the same for movements, pools and sums
 SERIN_PASS(QuantiseChains, "quantise_chains");              ///< QLinearConv, Add, Relu -> QLinearConv

@@ -22,8 +22,13 @@ class Patch {
 
   /// Adds a node with one result, named after the nodes that it replaces.
   ValueId add(Op op, std::vector<ValueId> inputs, Attributes attributes) {
+    return graph_.output(add_node(op, std::move(inputs), std::move(attributes), 1));
+  }
+
+  /// The same with several results.
+  NodeId add_node(Op op, std::vector<ValueId> inputs, Attributes attributes, size_t results) {
     while (!inputs.empty() && inputs.back() == kNone) inputs.pop_back();
-    return graph_.output(graph_.add_node(op, name_, std::move(inputs), std::move(attributes)));
+    return graph_.add_node(op, name_, std::move(inputs), std::move(attributes), results);
   }
 
   /// Adds a new form of a constant, named after the old one: "w'". `before` may be kNone: "conv1+bn1.bias".
