@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/graph/passes/passes.h"
+#include "runtime/graph/proofs/paddable.h"
 #include "tests/runtime/graph/graphs.h"
 
 namespace serin::graph {
@@ -175,6 +176,18 @@ TEST(FuseProjections, LayersThatShareTheirWeightsShareTheJoinedOne) {  // ALBERT
   ASSERT_EQ(products.size(), 2U) << print(graph);
   EXPECT_EQ(graph.input(products[0], 1), graph.input(products[1], 1));
   EXPECT_EQ(graph.input(products[0], 2), graph.input(products[1], 2));
+}
+
+TEST(FuseProjections, PaddingIsProvenAsBefore) {  // scores are bounded through the Split, and a mask of -10000 is below them
+  Graph graph = graph_of(
+      "x: f32[n,s,16]\nm: f32[n,s]\nu = LayerNormalization(x, g[16], b[16])\nwide = Unsqueeze(m, axes=[1,2])\n"
+      "hidden = Sub(1.0, wide)\nbias = Mul(hidden, f32[]{-10000.0})\n" +
+      with(with(with(kProducts, "(x,", "(u,"), "(x,", "(u,"), "(x,", "(u,") + kHeads +
+      "y = Attention(qt, kt, vt, bias, scale=0.5)\nreturn y\n");
+  EXPECT_EQ(prove_paddable(graph, "s").why_not, "");
+  ASSERT_TRUE(apply(FuseProjections(), graph));
+  EXPECT_EQ(graph.nodes(Op::kSplit).size(), 1U);
+  EXPECT_EQ(prove_paddable(graph, "s").why_not, "");
 }
 
 TEST(FuseProjections, LeavesProductsThatDiffer) {
