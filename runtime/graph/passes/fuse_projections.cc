@@ -58,6 +58,7 @@ class AxesOnTheWay {
     }
     if (perm.size() != axes_.size()) return false;
     std::vector<std::vector<size_t>> turned;
+    turned.reserve(perm.size());
     for (const int64_t axis : perm) turned.push_back(axes_[static_cast<size_t>(axis)]);
     axes_ = std::move(turned);
     return true;
