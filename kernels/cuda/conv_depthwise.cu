@@ -66,7 +66,8 @@ struct Activation {
 template <class T>
 __device__ void share_weights(const Image& g, const T* weight, T* weights, int first, int slice) {
   const int cells = g.kernel_h * g.kernel_w;
-  for (int i = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); i < cells * slice; i += static_cast<int>(blockDim.x * blockDim.y)) {
+  for (int i = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); i < cells * slice;
+       i += static_cast<int>(blockDim.x * blockDim.y)) {
     const int channel = i / cells;
     weights[i % cells * slice + channel] = first + channel < g.channels ? weight[static_cast<int64_t>(first) * cells + i] : T{};
   }
@@ -82,7 +83,8 @@ __device__ void add_products(float (&sums)[kPack], const float (&values)[kPack],
 
 /// The sums of kColumns results whose windows begin at `top`, `left` of an image. kWindow = 0: of any window and stride.
 template <int kPack, int kWindow, int kStride, class T>
-__device__ void sum_windows(const Image& g, const T* image, const T* weights, int slice, int top, int left, float (&sums)[kColumns][kPack]) {
+__device__ void sum_windows(const Image& g, const T* image, const T* weights, int slice, int top, int left,
+                            float (&sums)[kColumns][kPack]) {
   const auto read = [&](int h, int v, float(&values)[kPack]) {
     const auto pixel = load_pack<kPack>(image + (static_cast<int64_t>(h) * g.width + v) * g.channels);
 #pragma unroll
@@ -185,8 +187,7 @@ Fault run(const Image& g, const Activation& activation, bool has_bias, bool has_
   const int lanes = lanes_of(g.channels, kPack), lines = kThreads / lanes;
   const unsigned slices = blocks_for(g.channels, int64_t{lanes} * kPack);
   const int64_t blocks = std::min(ceil_div(g.positions, lines), std::max<int64_t>(kMostBlocks / slices, 1));
-  const Grid grid{dim3(slices, static_cast<unsigned>(blocks)),
-                  dim3(static_cast<unsigned>(lanes), static_cast<unsigned>(lines)),
+  const Grid grid{dim3(slices, static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(lanes), static_cast<unsigned>(lines)),
                   static_cast<size_t>(g.kernel_h * g.kernel_w * lanes * kPack) * sizeof(T)};
   return launch(stream, grid, convolve_channels<kPack, kWindow, kStride, T>, g, activation, in[0].as<const T>(), in[1].as<const T>(),
                 has_bias ? in[2].as<const T>() : nullptr, has_residual ? in.back().as<const T>() : nullptr, out[0].as<T>());

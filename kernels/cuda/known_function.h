@@ -1,5 +1,5 @@
-// known_function.h: Functions of one element as types, so that a kernel is compiled for each. With the function as a parameter every element of a pack would
-// have the code of all functions, several hundred kilobytes of it, and no two elements could be computed side by side.
+// known_function.h: Functions of one element as types, so that a kernel is compiled for each. Where the function is a parameter, every element of a pack has
+// the code of all functions, several hundred kilobytes of it. Then no two elements are computed side by side.
 //
 //   return with_function<UnaryFn::kRelu, UnaryFn::kGelu>(AnyFunction{fn, alpha, beta}, [&](auto f) { return launch(stream, grid, kernel<decltype(f)>, f, x, y); });
 #pragma once

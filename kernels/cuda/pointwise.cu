@@ -241,9 +241,8 @@ Prepared prepare_unary(const OpDesc& desc, PrepareContext&, std::string& why) {
       if constexpr (std::is_same_v<compute_t<T>, float>) {
         return make_kernel([any = AnyFunction{op.fn, op.alpha, op.beta}](Stream& stream, Inputs in, Outputs out) -> Fault {
           return with_function<UnaryFn::kGelu, UnaryFn::kGeluTanh, UnaryFn::kSilu, UnaryFn::kSigmoid, UnaryFn::kTanh, UnaryFn::kRelu>(
-              any, [&]<class F>(F f) {
-                return run_dense(stream, FloatOf<T, F>{f}, in[0].as<const T>(), out[0].as<T>(), in[0].elements());
-              });
+              any,
+              [&]<class F>(F f) { return run_dense(stream, FloatOf<T, F>{f}, in[0].as<const T>(), out[0].as<T>(), in[0].elements()); });
         });
       } else {
         return make_kernel([f = UnaryOf<T>{op.fn, op.alpha, op.beta}](Stream& stream, Inputs in, Outputs out) -> Fault {

@@ -217,7 +217,8 @@ struct Plan {
   template <class T, class R>
   bool takes_packs(const T* x) const {
     constexpr int kPack = 16 / static_cast<int>(sizeof(T));
-    return parts == 1 && kPack > 1 && sizeof(typename R::State) <= 8 && middle.outer > 0 && middle.inner % kPack == 0 && is_aligned<T, kPack>(x);
+    return parts == 1 && kPack > 1 && sizeof(typename R::State) <= 8 && middle.outer > 0 && middle.inner % kPack == 0 &&
+           is_aligned<T, kPack>(x);
   }
   template <class T, class R>
   Fault run_middle(const Stream& stream, R reducer, const T* x, typename R::Out* y) const {

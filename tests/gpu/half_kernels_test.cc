@@ -224,8 +224,8 @@ TEST(HalfKernels, KeepsWhatIsFiniteFinite) {
 
 TEST(HalfKernels, TurnsTiles) {
   for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kInt8}) {
-    for (const Shape& x : {Shape{3, 40, 70}, Shape{1, 33, 5}, Shape{2, 1, 64}, Shape{70, 2, 3}, Shape{2, 2, 64},
-                           Shape{3, 3, 32}, Shape{1, 4, 48}}) {
+    for (const Shape& x :
+         {Shape{3, 40, 70}, Shape{1, 33, 5}, Shape{2, 1, 64}, Shape{70, 2, 3}, Shape{2, 2, 64}, Shape{3, 3, 32}, Shape{1, 4, 48}}) {
       const StridedCopy op{0, {x[1] * x[2], 1, x[2]}};
       expect_agrees({.op = op, .inputs = {random_integers(dtype, x, 1)}, .outputs = {{dtype, {x[0], x[2], x[1]}}}});
     }

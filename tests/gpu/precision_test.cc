@@ -227,7 +227,8 @@ TEST(Precision, AMaskOfKeysStaysAsSmallAsItIs) {
   std::vector<int64_t> mask;
   for (int64_t i = 0; i < 24; ++i) mask.push_back(i % 12 < 9 - i / 12);
   for (const Precision precision : kHalves)
-    EXPECT_EQ(run(text, {random_tensor({2, 12, 32}, 1), Tensor({2, 12}, mask)}, precision), "Cast Cast~ MatMul~ MatMul~ MatMul~ Attention~ Cast");
+    EXPECT_EQ(run(text, {random_tensor({2, 12, 32}, 1), Tensor({2, 12}, mask)}, precision),
+              "Cast Cast~ MatMul~ MatMul~ MatMul~ Attention~ Cast");
 }
 
 TEST(Precision, AnglesStayF32) {
