@@ -121,11 +121,34 @@ struct UnaryOf {
   }
 };
 
+/// 1 / x to the last bit but one.
+__device__ inline float reciprocal(float x) {
+#if defined(__CUDACC__)
+  return __fdividef(1.f, x);
+#else
+  return 1.f / x;
+#endif
+}
+
+/// x erfc(-x / sqrt 2) / 2 in a third of the instructions, for results of 16 bits: at most one unit in the last place of f16 off, 3.3e-7 in all. The complement is
+/// Abramowitz and Stegun's 7.1.26, so that nothing cancels where x is negative.
+__device__ inline float gelu_of_16_bits(float x) {
+  const float z = std::fabs(x) * 0.70710678f, t = reciprocal(1.f + 0.3275911f * z);
+  const float p = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
+  const float tail = 0.5f * p * std::exp2(-1.44269504f * z * z);
+  return x * (x < 0.f ? tail : 1.f - tail);
+}
+
 /// Of floats, computed in f32.
 template <class T, class F>
 struct FloatOf {
   F f;
-  __device__ T operator()(T x) const { return cast<T>(f(load(x))); }
+  __device__ T operator()(T x) const {
+    if constexpr (sizeof(T) == 2 && std::is_same_v<F, KnownFunction<UnaryFn::kGelu>>)
+      return cast<T>(gelu_of_16_bits(load(x)));
+    else
+      return cast<T>(f(load(x)));
+  }
 };
 
 template <class T>
