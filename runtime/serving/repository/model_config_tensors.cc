@@ -23,8 +23,6 @@ namespace {
 namespace pb = inference;
 using protocol::TensorSpec;
 
-constexpr std::string_view kTritonBackend = "onnxruntime";
-
 std::string_view datatype_of(pb::DataType type) {
   const std::string& name = pb::DataType_Name(type);
   const std::string_view word = std::string_view(name).substr(name.find('_') + 1);
@@ -169,7 +167,6 @@ void fill_steps(const EnsembleSettings& ensemble, pb::ModelEnsembling& steps) {
 Status apply_declared_tensors(const ModelSettings& settings, Served& served) {
   protocol::Signature& signature = served.signature;
   if (settings.config) {
-    if (settings.config->platform() == kTritonPlatform || settings.config->backend() == kTritonBackend) served.platform = kTritonPlatform;
     TensorReshapes& reshapes = served.reshapes;
     reshapes.batched = settings.config->max_batch_size() > 0;
     SERIN_CHECK(apply_all(settings.config->input(), "input", reshapes.batched, signature.inputs, reshapes.inputs));

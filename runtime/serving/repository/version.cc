@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/serving/repository/model_config_tensors.h"
+#include "runtime/serving/settings/model_platform.h"
 #include "runtime/serving/settings/paddle_names.h"
 
 namespace serin::serving {
@@ -14,6 +15,7 @@ Result<std::shared_ptr<Version>> Version::load(const std::string& model, const s
   const std::string name = fmt::format("model '{}' version {}", model, version);
   auto served = schedulers.load(name, path, settings, metrics);
   if (!served) return served.error().in(name);
+  served->platform = platform_of(settings.config.get(), path);
   if (const Status fits = apply_declared_tensors(settings, *served); !fits) return fits.error().in(name);
   if (const Status named = read_paddle_names(path, served->signature); !named) return named.error().in(name);
   if (const Status done = schedulers.wrap(*served, settings, metrics); !done) return done.error().in(name);

@@ -75,4 +75,22 @@ std::string file_of_platform(const inference::ModelConfig& config) {
   return found == std::end(kRead) ? "" : std::string(found->file);
 }
 
+std::string_view platform_of(const inference::ModelConfig* config, const std::string& path) {
+  if (config) {
+    if (config->platform() == kTritonPlatform || config->backend() == kTritonBackend) return kTritonPlatform;
+    const auto* const found =
+        std::ranges::find(kRead, config->platform().empty() ? config->backend() : config->platform(), &Platform::name);
+    if (found != std::end(kRead)) return found->name;
+  }
+  switch (formats::format_of(path).value_or(formats::Format::kOnnx)) {
+    case formats::Format::kOnnx: return kModelPlatform;
+    case formats::Format::kTorch: return "torch_serin";
+    case formats::Format::kXgboost: return "xgboost_serin";
+    case formats::Format::kLightGbm: return "lightgbm_serin";
+    case formats::Format::kTensorFlow: return "tensorflow_serin";
+    case formats::Format::kPaddle: return "paddle_serin";
+  }
+  return kModelPlatform;
+}
+
 }  // namespace serin::serving

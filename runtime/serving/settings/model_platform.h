@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "model_config.pb.h"
 #include "runtime/base/result.h"
@@ -14,5 +15,9 @@ Status check_platform(const inference::ModelConfig& config, const std::string& f
 
 /// The file that such a model has in Triton if default_model_filename names none; empty: model.onnx.
 std::string file_of_platform(const inference::ModelConfig& config);
+
+/// The platform in the metadata of the model at `path`: the platform or backend of Triton that `config` (may be null) names. Otherwise the format's, as
+/// "paddle_serin".
+std::string_view platform_of(const inference::ModelConfig* config, const std::string& path);
 
 }  // namespace serin::serving

@@ -31,7 +31,8 @@ std::optional<Precision> parse_precision(std::string_view word);
 inline std::string print_precision(Precision precision) { return std::string(kPrecisionNames[static_cast<size_t>(precision)]); }
 
 /// The platform in a model's metadata; Triton's name for it if a Triton configuration names one.
-inline constexpr std::string_view kModelPlatform = "onnx_serin", kTritonPlatform = "onnxruntime_onnx", kEnsemblePlatform = "ensemble";
+inline constexpr std::string_view kModelPlatform = "onnx_serin", kTritonPlatform = "onnxruntime_onnx", kTritonBackend = "onnxruntime",
+                                  kEnsemblePlatform = "ensemble";
 
 struct ModelSettings {
   std::string file = "model.onnx";  ///< in each version's folder

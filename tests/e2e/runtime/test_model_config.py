@@ -1,5 +1,6 @@
 """config.pbtxt as Triton's repositories have it, what becomes of it, and what clients are told of it."""
 
+import lzma
 import shutil
 from collections.abc import Mapping, Sequence
 
@@ -422,6 +423,17 @@ def test_a_platform_that_is_read_expects_the_file_that_triton_does(tmp_path, tex
     (tmp_path / "model/config.pbtxt").write_text(text)
     done = serin("serve", "--check", tmp_path)
     assert done.returncode == 1 and f"there is no '{file}'" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("text, told", [("", "lightgbm_serin"), ("backend: 'fil'", "fil")])
+def test_a_models_platform_is_its_format_or_what_triton_calls_it(serve, tmp_path, text, told):
+    (tmp_path / "trees/1").mkdir(parents=True)
+    stored, name = ("xgb_absolute.json.xz", "xgboost.json") if text else ("lgb_binary.txt.xz", "model.txt")
+    (tmp_path / "trees/1" / name).write_bytes(lzma.decompress((MODELS.parent / "tests/formats/trees/models" / stored).read_bytes()))
+    if text:
+        (tmp_path / "trees/config.pbtxt").write_text(text)
+    runtime = serve(tmp_path)
+    assert call(f"{runtime.url}/v2/models/trees").json["platform"] == told
 
 
 def test_files_say_more_than_the_platforms_name(tmp_path):

@@ -56,6 +56,7 @@ def test_answers_over_http(name, server):
     recipe = LAYOUTS[name][0]
     inputs = paddle_recipe.inputs_of(paddle_recipe.read(HERE / f"recipes/{recipe}.xz"), recipe.split(".")[0])
     tensors = [{"name": key, "shape": list(x.shape), "datatype": DATATYPES[str(x.dtype)], "data": x.ravel().tolist()} for key, x in inputs.items()]
+    assert ask(f"{server}/v2/models/{name}")["platform"] == "paddle_serin"
     outputs = {output["name"]: output for output in ask(f"{server}/v2/models/{name}/infer", {"inputs": tensors})["outputs"]}
     for key, expected in stored.read_answers(HERE / f"answers/{recipe}.xz").items():
         actual = np.array(outputs[key]["data"]).reshape(outputs[key]["shape"])
