@@ -4,6 +4,7 @@
 //   return with_function<UnaryFn::kRelu, UnaryFn::kGelu>(AnyFunction{fn, alpha, beta}, [&](auto f) { return launch(stream, grid, kernel<decltype(f)>, f, x, y); });
 #pragma once
 
+#include "kernels/cuda/thread.h"
 #include "kernels/functors.h"
 
 namespace serin::kernels::cuda {

@@ -97,7 +97,7 @@ __global__ void reduce_rows(R reducer, const T* x, Call<R> call) {
   int64_t start[1], at[1];
   call.kept.locate(result, start);
   auto state = reducer.none();
-  for (int64_t i = call.first() + threadIdx.x; i < call.end(); i += 32 * kWarps) {
+  for (int64_t i = call.first() + threadIdx.x; i < call.end(); i += int64_t{32} * kWarps) {
     call.reduced.locate(i, at);
     state = reducer(state, reducer.one(x[start[0] + at[0]], i));
   }
@@ -147,12 +147,12 @@ __global__ void __launch_bounds__(1024) reduce_middle(R reducer, Middle m, const
     Pack<T, kPack> packs[kTermsAtOnce];
 #pragma unroll
     for (int a = 0; a < kTermsAtOnce; ++a) {
-      const int64_t term = first + a * lines;
+      const int64_t term = first + int64_t{a} * lines;
       if (term < m.terms) packs[a] = load_pack<kPack>(from + term * m.inner);
     }
 #pragma unroll
     for (int a = 0; a < kTermsAtOnce; ++a) {
-      const int64_t term = first + a * lines;
+      const int64_t term = first + int64_t{a} * lines;
       if (term >= m.terms) continue;
 #pragma unroll
       for (int k = 0; k < kPack; ++k) states[k] = reducer(states[k], reducer.one(packs[a].values[k], term));

@@ -104,6 +104,7 @@ void choose_outputs(const pb::ModelConfig& config, const SequenceSettings* seque
   if (sequences)
     for (const auto& state : sequences->states) choose(state.output);
   std::vector<TensorSpec> specs;
+  specs.reserve(chosen.size());
   for (const size_t output : chosen) specs.push_back(outputs[output]);
   if (chosen.size() == outputs.size() && std::ranges::is_sorted(chosen)) return;
   outputs = std::move(specs);
