@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention.h"
 #include "kernels/indexing.h"
 
 namespace serin::engine {
@@ -145,7 +146,7 @@ void view_attention_operands(Program& program) {
   bool changed = false;
   for (Step& step : program.steps) {
     if (!is_attention(step)) continue;
-    constexpr size_t kMask = 3;
+    constexpr size_t kMask = kernels::AttentionOperands::kMask;
     if (step.inputs.size() > kMask && step.inputs[kMask] != kNoTensor && program.tensor(step.inputs[kMask]).shape.rank() > 0) {
       const TensorId mask = unrepeated(program, copies, step.inputs[kMask]);
       changed |= mask != step.inputs[kMask];

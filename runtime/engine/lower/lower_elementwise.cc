@@ -104,11 +104,7 @@ std::optional<TensorId> only_operand(const Lowering& at) {
 }  // namespace
 
 Status lower_binary(Lowering& at) {
-  if (const auto operand = only_operand(at)) {
-    const Shape& to = at.shape(at.output());
-    const kernels::Strides strides = kernels::broadcast_strides(at.shape(*operand), to);
-    return at.strided(at.output(), *operand, {strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(to.rank())});
-  }
+  if (const auto operand = only_operand(at)) return at.broadcast(at.output(), *operand);
   return at.emit(kernels::Binary{binary_fn(at.node())}, {at.input(0), at.input(1)}, {at.output()});
 }
 

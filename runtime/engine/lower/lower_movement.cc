@@ -77,11 +77,7 @@ Status lower_split(Lowering& at) {
   return {};
 }
 
-Status lower_expand(Lowering& at) {
-  const Shape& to = at.shape(at.output());
-  const kernels::Strides strides = kernels::broadcast_strides(at.shape(at.input(0)), to);
-  return at.strided(at.output(), at.input(0), {strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(to.rank())});
-}
+Status lower_expand(Lowering& at) { return at.broadcast(at.output(), at.input(0)); }
 
 /// Each repeated axis [r * d] of the result is two axes [r, d], of which the first does not move in the operand.
 Status lower_tile(Lowering& at) {

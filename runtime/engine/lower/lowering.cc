@@ -135,4 +135,9 @@ Status Lowering::strided(TensorId output, TensorId input, const std::vector<int6
   return emit(kernels::StridedCopy{offset, strides}, {input}, {output});
 }
 
+Status Lowering::broadcast(TensorId output, TensorId input) {
+  const kernels::Strides strides = kernels::broadcast_strides(shape(input), shape(output));
+  return strided(output, input, {strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(shape(output).rank())});
+}
+
 }  // namespace serin::engine

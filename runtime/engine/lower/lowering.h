@@ -54,6 +54,9 @@ class Lowering {
   /// output[i0, i1, ...] = input[offset + sum(i * stride)]: an alias if those elements are contiguous, else a copy.
   Status strided(TensorId output, TensorId input, const std::vector<int64_t>& strides, int64_t offset = 0);
 
+  /// output = input, repeated along axes of size 1 and leading ones.
+  Status broadcast(TensorId output, TensorId input);
+
   /// kUnsupported; the caller adds the node's name as a prefix.
   static Error refuse(std::string why);
 
