@@ -33,7 +33,7 @@ struct Image {
   int64_t positions;  ///< groups of kColumns results of a row
 };
 
-/// What follows the sums. A switch for all elements of a thread, not for each, and a call for what is rare: the code stays small.
+/// What follows the sums. A switch for each pack, not for each element, and a call for what is rare: a kernel for each function would be five times as many.
 struct Activation {
   enum class Kind { kClamp, kHardSwish, kSilu, kAny } kind;
   float least, most;  ///< of kClamp; a NaN stays one

@@ -52,10 +52,11 @@ template <bool kChannelsLast, class T>
 Fault run(const Finishing& g, const AnyFunction& function, bool packs, const Stream& stream, const T* bias, const T* residual, T* y) {
   constexpr int kPack = 16 / static_cast<int>(sizeof(T));
   const auto start = [&]<int kCount>(std::integral_constant<int, kCount>) {
-    return with_function_of_conv(function, [&]<class Activation>(Activation activation) {
-      return launch(stream, {blocks_for(g.elements, int64_t{kBlockThreads} * kCount), kBlockThreads},
-                    finish_results<kCount, kChannelsLast, T, Activation>, g, activation, bias, residual, y);
-    });
+    return with_function<UnaryFn::kIdentity, UnaryFn::kRelu, UnaryFn::kClip, UnaryFn::kHardSwish, UnaryFn::kSilu>(
+        function, [&]<class Activation>(Activation activation) {
+          return launch(stream, {blocks_for(g.elements, int64_t{kBlockThreads} * kCount), kBlockThreads},
+                        finish_results<kCount, kChannelsLast, T, Activation>, g, activation, bias, residual, y);
+        });
   };
   if (packs && is_aligned<T, kPack>(y) && is_aligned<T, kPack>(residual)) return start(std::integral_constant<int, kPack>{});
   return start(std::integral_constant<int, 1>{});

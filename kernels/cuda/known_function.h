@@ -32,10 +32,4 @@ auto with_function(const AnyFunction& any, F&& f) {
     return f(any);
 }
 
-/// Those that follow convolutions.
-template <class F>
-auto with_function_of_conv(const AnyFunction& any, F&& f) {
-  return with_function<UnaryFn::kIdentity, UnaryFn::kRelu, UnaryFn::kClip, UnaryFn::kHardSwish, UnaryFn::kSilu>(any, f);
-}
-
 }  // namespace serin::kernels::cuda

@@ -1,8 +1,8 @@
 // pointwise.cu: Unary, Binary, Select, Cast and StridedCopy: one element of the result per step of a thread, computed by kernels/functors.h.
 //
 // Where all operands lie as the result does (or are one number) a thread takes 16 bytes of the widest type at a time: these kernels move memory and do
-// little else. So it does where they differ in outer axes alone, as a factor for each channel of an image. Any other shape goes through Space. The functions of floats that follow products have kernels of their own; others are a parameter. Chains of
-// them are one kernel (chain_interpreted.cu).
+// little else. So it does where they differ in outer axes alone, as a factor for each channel of an image. Any other shape goes through Space. The functions of
+// floats that follow products have kernels of their own; others are a parameter. Chains of them are one kernel (chain_interpreted.cu).
 
 #include <optional>
 

@@ -110,10 +110,7 @@ std::unique_ptr<DnnGraph> conv_graph(const OpDesc& desc, bool tf32, bool residua
                                          .set_stride(of_axes(op.strides, 1))
                                          .set_dilation(of_axes(op.dilations, 1)));
   value->set_dim(y.dims).set_stride(y.strides);
-  const auto add = [&](const TensorPtr& operand) {
-    value = graph.pointwise(value, operand, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
-    value->set_dim(y.dims).set_stride(y.strides);
-  };
+  const auto add = [&](const TensorPtr& operand) { value = made->sum(value, operand, y.dims, y.strides); };
   const auto add_residual = [&] { add(made->operand(static_cast<int64_t>(desc.inputs.size()) - 1, y.dims, y.strides)); };
   if (op.epilogue.residual && residual_first) add_residual();
   if (op.bias) {

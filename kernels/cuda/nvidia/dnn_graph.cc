@@ -147,6 +147,13 @@ DnnGraph::TensorPtr DnnGraph::operand(int64_t i, const std::vector<int64_t>& dim
   return graph_.tensor(fe::graph::Tensor_attributes().set_uid(uid_of(i)).set_dim(dims).set_stride(strides));
 }
 
+DnnGraph::TensorPtr DnnGraph::sum(const TensorPtr& value, const TensorPtr& operand, const std::vector<int64_t>& dims,
+                                  const std::vector<int64_t>& strides) {
+  auto added = graph_.pointwise(value, operand, fe::graph::Pointwise_attributes().set_mode(fe::PointwiseMode_t::ADD));
+  added->set_dim(dims).set_stride(strides);
+  return added;
+}
+
 void DnnGraph::answer(const TensorPtr& y, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, fe::DataType_t type) {
   y->set_dim(dims).set_stride(strides).set_output(true).set_uid(uid_of(kDnnOutput)).set_data_type(type);
 }

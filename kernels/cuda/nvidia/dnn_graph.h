@@ -29,6 +29,8 @@ class DnnGraph {
 
   /// The tensor at the kernel's input `i`.
   TensorPtr operand(int64_t i, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides);
+  /// value + operand, as large as `value`.
+  TensorPtr sum(const TensorPtr& value, const TensorPtr& operand, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides);
   /// The graph's result.
   static void answer(const TensorPtr& y, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, fe::DataType_t type);
   fe::graph::Graph& graph() { return graph_; }
@@ -50,7 +52,7 @@ std::optional<fe::DataType_t> dnn_type(DType dtype);
 /// The activation as a pointwise node; nothing where the library has none, and for Identity.
 std::optional<fe::graph::Pointwise_attributes> dnn_activation(const Epilogue& epilogue);
 
-/// Plans that the library has compiled, and plans that it compiles when they are built, which takes up to a second each.
+/// Plans that the library has compiled, and plans that it compiles when they are built, which takes far longer than a measurement.
 inline constexpr SearchLimits kSearchReady{.measured = 16, .in_vain = 4, .time = std::chrono::seconds(1)};
 inline constexpr SearchLimits kSearchCompiled{.measured = 4, .in_vain = 2, .time = std::chrono::milliseconds(300)};
 
