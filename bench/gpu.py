@@ -5,6 +5,7 @@ import dataclasses
 import fnmatch
 import functools
 import importlib.util
+import itertools
 import math
 import os
 import pathlib
@@ -19,7 +20,6 @@ import machine  # noqa: E402
 import table  # noqa: E402
 from ledger import Ledger, digest  # noqa: E402
 
-PEERS = ("torch-reduce-overhead", "torch-max-autotune", "onnxruntime")
 NEEDED = ("numpy", "onnx", "onnxruntime")
 DONE, USAGE, NO_DEVICE, UNFINISHED = 0, 2, 3, 4  # exit codes
 FAILED = -math.inf  # the score of a row where Serin has no figure
@@ -41,7 +41,7 @@ def flags():
     parser.add_argument("--seconds", type=float, default=0.5, help="of one measurement")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="rows of speed whose engines start together; each is measured alone")
-    parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS, help="only beside these")
+    parser.add_argument("--peers", nargs="*", metavar="PEER", help="only beside these")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build-device/bench.jsonl")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the rows there, too")
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build-device/gpu", help="folder with serin (tests/gpu/pack)")
@@ -59,9 +59,8 @@ def matching(keys, patterns):
 
 def next_group(keys, most):
     """The first keys whose engines may start together, and the others."""
-    together = 1
-    while together < most and all(key.startswith("speed/") for key in keys[: together + 1]) and together < len(keys):
-        together += 1
+    speeds = itertools.takewhile(lambda key: key.startswith("speed/"), keys[:most])
+    together = max(1, sum(1 for _ in speeds))
     return keys[:together], keys[together:]
 
 
@@ -164,6 +163,10 @@ def main():
     import gpu_rows
 
     rows = gpu_rows.all_rows()
+    peers = gpu_rows.PEERS if options.peers is None else options.peers
+    if unknown := set(peers) - set(gpu_rows.PEERS):
+        say(f"bench/gpu: no peer is called {', '.join(sorted(unknown))}; there are {', '.join(gpu_rows.PEERS)}")
+        return USAGE
     keys = matching(rows, options.rows)
     if not keys:
         say(f"bench/gpu: no row matches {' '.join(options.rows)}; --list names them")
@@ -173,11 +176,11 @@ def main():
         for key in keys:
             say(f"{ledger.known[key]['date'] if key in ledger.known else 'to be done':12}{key}")
         return DONE
-    setting = gpu_rows.Setting(serin, device_flags, options.seconds, options.rounds, tuple(options.peers))
+    setting = gpu_rows.Setting(serin, device_flags, options.seconds, options.rounds, tuple(peers))
     todo = [key for key in sorted(keys, key=gpu_rows.turn) if options.again or not measured(key, ledger)]
     while todo:
         group, todo = next_group(todo, options.at_once)
-        if time.monotonic() + sum(ledger.seconds(key, gpu_rows.usual_seconds(key)) for key in group) / len(group) >= end:
+        if time.monotonic() + sum(ledger.seconds(key, gpu_rows.usual_seconds(key)) for key in group) >= end:
             continue
         say(f"{' '.join(group)} ...")
         begin = time.monotonic()

@@ -153,9 +153,11 @@ def test_a_server_that_is_not_ready_fails_its_row(bench, monkeypatch):
     assert status == gpu.UNFINISHED and said_of(said, "batching/*") == ["NOT met (1 of 1 rows): batching/a/fp16 failed"]
 
 
-def test_an_unknown_row_is_refused(bench):
+def test_an_unknown_row_or_peer_is_refused(bench):
     status, said = bench("--rows", "sped")
     assert status == gpu.USAGE and "no row matches sped" in said
+    status, said = bench("--peers", "tourch")
+    assert status == gpu.USAGE and "no peer is called tourch; there are torch-reduce-overhead" in said
 
 
 def test_without_a_device_nothing_is_measured(tmp_path):

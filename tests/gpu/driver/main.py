@@ -22,7 +22,7 @@ from report import counted, table  # noqa: E402
 from results import FAILED, Case, clip  # noqa: E402
 
 PASSED, WRONG, USAGE, NO_DEVICE, UNFINISHED = 0, 1, 2, 3, 4  # exit codes
-known = {}, {}, 0.0  # every unit, its usual seconds, the end: processes of run_all are told names
+work = {}, {}, 0.0  # every unit, its usual seconds, the end: processes of run_all are told names
 
 
 def flags():
@@ -141,12 +141,12 @@ def groups(units):
 
 
 def adopt(wanted, usual, end):
-    global known
-    known = wanted, usual, end
+    global work
+    work = wanted, usual, end
 
 
 def run_in_time(units):
-    wanted, usual, end = known
+    wanted, usual, end = work
     results = []
     for unit in units:
         started = time.monotonic()
