@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -92,6 +93,18 @@ Result<std::string> read_secret_file(const std::string& path, size_t limit) {
     return Error{Code::kPermissionDenied,
                  fmt::format("{}: users other than the owner may read this secret (mode {:o}): chmod 600 it", path, file.st_mode & 0777U)};
   return text;
+}
+
+Result<std::vector<std::string>> read_lines(const std::string& path, size_t limit) {
+  SERIN_TRY(const std::string text, read_file(path, limit));
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    if (lines.back().ends_with('\r')) lines.back().pop_back();
+    at = end + 1;
+  }
+  return lines;
 }
 
 Result<std::string> read_file_or_pipe(const std::string& path, size_t limit) { return read(path, limit, true); }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/result.h"
 
@@ -20,6 +21,9 @@ Result<std::string> read_secret_file(const std::string& path, size_t limit);
 /// read_file() for a path that may also be a pipe, such as a shell's `<(...)`; reads the pipe to its end. Returns kDeadlineExceeded if no data
 /// comes for ten seconds.
 Result<std::string> read_file_or_pipe(const std::string& path, size_t limit);
+
+/// The lines of the whole file, without their ends ("\n" or "\r\n"). Errors are those of read_file().
+Result<std::vector<std::string>> read_lines(const std::string& path, size_t limit);
 
 /// Identifies the contents of a file: another stamp means another file or a later write. All zero if there is no file. Links are followed.
 struct FileStamp {

@@ -31,6 +31,14 @@ struct TensorSpec {
   std::vector<std::string> labels = {};             ///< labels of an output's classes
   std::string alias = {};                           ///< another name, used by Paddle's clients; empty: none
   std::shared_ptr<const TensorView> standard = {};  ///< value of an input that a request omits; null: the input is required
+  bool body = false;                                ///< the body of an HTTP request may be the only element: a picture, a sentence
+
+  /// Whether a tensor of that shape can be this one.
+  bool takes(const Shape& tensor) const {
+    bool fits = !ranked || tensor.rank() == shape.rank();
+    for (size_t axis = 0; fits && ranked && axis < tensor.rank(); ++axis) fits = shape[axis] < 0 || shape[axis] == tensor[axis];
+    return fits;
+  }
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };

@@ -24,6 +24,8 @@ struct DecodeOptions {
   /// Turns and mirrors a JPEG as its EXIF data asks for, which browsers and cv2.imread do, and PIL.Image.open does not.
   bool orient = true;
   int64_t max_pixels = 64'000'000;
+
+  friend bool operator==(const DecodeOptions&, const DecodeOptions&) = default;
 };
 
 /// Transparency is dropped, not blended, and 16 bits become the upper 8, as cv2.imread and PIL's convert("RGB") do. Grey is PIL's

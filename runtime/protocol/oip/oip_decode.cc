@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -365,6 +366,24 @@ Result<InferRequest> decode_infer_request(OipBody&& body, const Signature& signa
     }
   }
   return Decoder(signature, limits, field, std::move(memory)).decode(body);
+}
+
+bool is_lone_element(std::string_view body, const Signature& signature) {
+  if (signature.inputs.size() != 1 || !signature.inputs.front().body) return false;
+  const size_t first = body.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && body[first] != '{';
+}
+
+Result<InferRequest> decode_lone_element(std::string_view body, const Signature& signature, const RequestLimits& limits,
+                                         InferRequest memory) {
+  RequestBuilder builder(signature, limits, std::move(memory));
+  SERIN_TRY(const size_t input, builder.begin_input(signature.inputs.front().name));
+  SERIN_CHECK(builder.set_datatype(input, oip_datatype(DType::kString)));
+  SERIN_CHECK(builder.set_shape(input, std::array<int64_t, 1>{1}));
+  builder.want_rest(false);
+  SERIN_CHECK(builder.allocate(body.size()));
+  builder.request.inputs[input].as<std::string>()[0] = body;
+  return builder.take();
 }
 
 Result<bool> decode_index_request(std::string body) {

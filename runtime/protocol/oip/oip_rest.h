@@ -32,6 +32,12 @@ struct OipBody {
 Result<InferRequest> decode_infer_request(OipBody&& body, const Signature& signature, std::string* field, const RequestLimits& limits = {},
                                           InferRequest memory = {});
 
+/// Whether a body without JSON is the only element of such a model's only input (TensorSpec::body): a picture, a sentence.
+bool is_lone_element(std::string_view body, const Signature& signature);
+/// Makes the request of such a body. kTooLarge, kOverloaded.
+Result<InferRequest> decode_lone_element(std::string_view body, const Signature& signature, const RequestLimits& limits = {},
+                                         InferRequest memory = {});
+
 /// Decodes POST /v2/repository/index: whether it requests ready models only. An empty body requests all.
 Result<bool> decode_index_request(std::string body);
 

@@ -17,6 +17,7 @@ struct Timing {
 struct Ending {
   std::optional<Code> failure;  ///< nothing: it succeeded
   bool cached = false;          ///< computed for another request
+  bool refused = false;         ///< the failure is the request's: a step before the model could not read it
   Timing timing;
 };
 

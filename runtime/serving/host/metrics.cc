@@ -88,6 +88,12 @@ void ModelMetrics::count_cache(metrics::Registry& registry, const MetricOptions&
       summary(registry, options, "nv_cache_miss_summary_per_model", "Summary of cache miss duration per model, in microseconds");
 }
 
+std::shared_ptr<metrics::Histogram> ModelMetrics::step_seconds(metrics::Registry& registry, std::string_view part) const {
+  metrics::Labels labels = labels_;
+  labels.emplace_back("step", part);
+  return registry.histogram("serin_step_seconds", "Duration of the steps before and after a model, for one row", labels);
+}
+
 void ModelMetrics::found_in_cache(bool hit, std::chrono::nanoseconds took) {
   (hit ? cache_hit_time : cache_miss_time)->add(nanoseconds(took));
   if (summaries_ && summaries_->cache_hit) (hit ? summaries_->cache_hit : summaries_->cache_miss)->observe(microseconds(took));
@@ -123,6 +129,7 @@ void ModelMetrics::answered(int64_t rows, const Ending& ending, std::chrono::nan
   if (ending.failure) {
     if (tensorflow_ && by) tensorflow_->failed(*ending.failure);
     if (openvino_ && by) openvino_->failed(*by);
+    if (ending.refused) return bad->add();
     return count_failure(*ending.failure, whole);
   }
   const auto now = std::chrono::system_clock::now().time_since_epoch();

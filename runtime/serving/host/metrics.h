@@ -38,6 +38,8 @@ struct ModelMetrics {
   void refused(const Error& why, std::chrono::nanoseconds whole, std::optional<AskedBy> by);
   /// For a model whose answers are cached: adds these series.
   void count_cache(metrics::Registry& registry, const MetricOptions& options = {});
+  /// For a model with steps: the durations of one part of them.
+  std::shared_ptr<metrics::Histogram> step_seconds(metrics::Registry& registry, std::string_view part) const;
   /// Counts the time to find a cached answer, or to find that there is none.
   void found_in_cache(bool hit, std::chrono::nanoseconds took);
   void ran_batch() { executions->add(); }

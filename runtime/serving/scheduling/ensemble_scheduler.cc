@@ -16,10 +16,7 @@ namespace {
 
 /// What a codec checks of a client's tensor, of one that a step has made: sizes that only the run knows may be those that the next model does not take.
 Status check_tensor(const protocol::TensorSpec& spec, const TensorView& tensor) {
-  bool fits = !spec.ranked || tensor.shape.rank() == spec.shape.rank();
-  for (size_t axis = 0; fits && axis < tensor.shape.rank(); ++axis)
-    fits = !spec.ranked || spec.shape[axis] < 0 || spec.shape[axis] == tensor.shape[axis];
-  if (fits) return {};
+  if (spec.takes(tensor.shape)) return {};
   return Error{Code::kInvalidArgument,
                fmt::format("its input '{}' expects {}, the step before made {}", spec.name, spec.shape.str(), tensor.shape.str())};
 }

@@ -53,9 +53,10 @@ struct Answer {
   Result<Outputs> outputs = Error{Code::kInternal, "not answered"};
   protocol::BatchTag batch;
   Timing timing;
-  bool cached = false;  ///< computed for another request
+  bool cached = false;   ///< computed for another request
+  bool refused = false;  ///< as in Ending
 
-  Ending ending() const { return {outputs ? std::nullopt : std::optional(outputs.error().code), cached, timing}; }
+  Ending ending() const { return {outputs ? std::nullopt : std::optional(outputs.error().code), cached, refused, timing}; }
 };
 
 /// Position of a waiting job in a queue: lower positions go first. No waiting job has number 0.

@@ -8,6 +8,7 @@
 #include "runtime/serving/scheduling/reshaping_scheduler.h"
 #include "runtime/serving/scheduling/sequence_scheduler.h"
 #include "runtime/serving/scheduling/splitting_scheduler.h"
+#include "runtime/serving/scheduling/steps_scheduler.h"
 
 namespace serin::serving {
 namespace {
@@ -20,6 +21,17 @@ void take_any_rows(Served& served, const ModelSettings& settings) {
   if (settings.config || settings.sequences || texts) served.max_rows = served.max_batch;
   if (!served.batchable || served.max_rows <= served.max_batch) return;
   served.scheduler = std::make_shared<SplittingScheduler>(std::move(served.scheduler), served.max_batch, 2 * served.instances);
+}
+
+/// Its rows run one by one up to the model, whose batches they share.
+Result<Served> with_steps(Served served, const ModelSettings& settings, Host& host, const std::shared_ptr<ModelMetrics>& metrics) {
+  if (served.stateful || settings.sequences) return invalid("a model of sequences has no 'pre' and no 'post'");
+  if (served.reshapes.any()) return invalid("'pre' and 'post' do not go with 'reshape' of config.pbtxt");
+  const size_t side_by_side = static_cast<size_t>(served.max_batch) * served.instances + static_cast<size_t>(host.pool.cores());
+  SERIN_TRY(served, StepsScheduler::over(std::move(served), settings, host, metrics));
+  served.max_rows = settings.config ? served.max_batch : INT64_MAX;
+  served.scheduler = std::make_shared<SplittingScheduler>(std::move(served.scheduler), 1, side_by_side);
+  return served;
 }
 
 }  // namespace
@@ -45,7 +57,11 @@ Result<Served> SchedulerFactory::of_steps(const std::string& name, const ModelSe
 
 /// Kept responses are those of the model, in its own shapes; sequences fill in inputs that clients do not see.
 Status SchedulerFactory::wrap(Served& served, const ModelSettings& settings, const std::shared_ptr<ModelMetrics>& metrics) const {
-  if (!settings.ensemble) take_any_rows(served, settings);
+  if (settings.steps.any()) {
+    SERIN_TRY(served, with_steps(std::move(served), settings, host_, metrics));
+  } else if (!settings.ensemble) {
+    take_any_rows(served, settings);
+  }
   served.timeout_is_deadline = settings.queues.timeout_is_deadline;
   if (settings.response_cache) SERIN_CHECK(keep_responses(served, settings, metrics));
   if (served.reshapes.any()) served.scheduler = reshaping_over(std::move(served.scheduler), served.reshapes);

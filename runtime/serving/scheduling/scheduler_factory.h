@@ -27,7 +27,7 @@ class SchedulerFactory {
   /// Makes an ensemble whose steps these models run.
   Result<Served> of_steps(const std::string& name, const ModelSettings& settings, const ServedModels& steps,
                           const std::shared_ptr<ModelMetrics>& metrics) const;
-  /// Puts in front of the scheduler what the settings ask for: splitting, response cache, reshapes, sequences.
+  /// Puts in front of the scheduler what the settings ask for: steps, splitting, response cache, reshapes, sequences.
   Status wrap(Served& served, const ModelSettings& settings, const std::shared_ptr<ModelMetrics>& metrics) const;
 
  private:

@@ -16,9 +16,14 @@
 namespace serin::serving {
 namespace {
 
+/// Bytes of a row in memory; the objects of texts count as such.
+size_t row_bytes_of(const TensorView& view) {
+  if (view.dtype != DType::kString) return view.bytes() / static_cast<size_t>(view.shape[0]);
+  return static_cast<size_t>(view.elements() / view.shape[0]) * sizeof(std::string);
+}
+
 TensorView rows_of(TensorView view, int64_t first, int64_t rows) {
-  const size_t row_bytes = view.bytes() / static_cast<size_t>(view.shape[0]);
-  view.data = view.as<std::byte>() + static_cast<size_t>(first) * row_bytes;
+  view.data = view.as<std::byte>() + static_cast<size_t>(first) * row_bytes_of(view);
   view.shape[0] = rows;
   return view;
 }
@@ -27,6 +32,7 @@ TensorView rows_of(TensorView view, int64_t first, int64_t rows) {
 struct Whole {
   std::vector<TensorView> tensors;
   AlignedBuffer memory;
+  std::vector<std::vector<std::string>> texts;  // of each tensor
 
   /// As those of a part, with so many rows. kTooLarge, kOverloaded.
   static Result<std::shared_ptr<Whole>> like(std::span<const TensorView> part, int64_t rows) {
@@ -35,7 +41,7 @@ struct Whole {
     for (const TensorView& one : part) {
       TensorView& tensor = whole->tensors.emplace_back(one);
       tensor.shape[0] = rows;
-      const size_t row_bytes = one.bytes() / static_cast<size_t>(one.shape[0]);
+      const size_t row_bytes = row_bytes_of(one);
       const bool fits = row_bytes == 0 || static_cast<size_t>(rows) <= kMostResultBytes / row_bytes;
       if (fits) bytes += AlignedBuffer::rounded_up(tensor.bytes());
       if (!fits || bytes > kMostResultBytes)
@@ -43,12 +49,15 @@ struct Whole {
     }
     try {
       whole->memory = AlignedBuffer(std::max<size_t>(bytes, 1));  // what is empty has a place, too
+      for (const TensorView& tensor : whole->tensors)
+        whole->texts.emplace_back(tensor.dtype == DType::kString ? static_cast<size_t>(tensor.elements()) : 0);
     } catch (const std::bad_alloc&) {
       return Error{Code::kOverloaded, fmt::format("there is no memory for the results of {} rows", rows)};
     }
     size_t at = 0;
-    for (TensorView& tensor : whole->tensors) {
-      tensor.data = whole->memory.data() + at;
+    for (size_t i = 0; i < whole->tensors.size(); ++i) {
+      TensorView& tensor = whole->tensors[i];
+      tensor.data = tensor.dtype == DType::kString ? static_cast<void*>(whole->texts[i].data()) : whole->memory.data() + at;
       at += AlignedBuffer::rounded_up(tensor.bytes());
     }
     return whole;
@@ -60,7 +69,10 @@ struct Whole {
       if (part[i].shape != to.shape)
         return Error{Code::kInternal,
                      fmt::format("output {} of a part of the request is {}, not {}", i, part[i].shape.str(), to.shape.str())};
-      if (to.bytes() > 0) std::memcpy(to.data, part[i].data, to.bytes());
+      if (to.dtype == DType::kString)
+        std::ranges::copy(part[i].span<const std::string>(), to.as<std::string>());
+      else if (to.bytes() > 0)
+        std::memcpy(to.data, part[i].data, to.bytes());
     }
     return {};
   }
@@ -141,7 +153,8 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
   void finish_part(int64_t first, int64_t rows, const Answer& answer) {
     Status put = answer.outputs ? Status() : Status(answer.outputs.error());
     if (put) put = place(first, rows, answer);
-    if (!put) return fail(put.error(), answer.batch);
+    if (!put)
+      return fail(scheduler_->most_rows_ == 1 ? put.error().in(fmt::format("row {}", first)) : put.error(), answer.batch, answer.refused);
     bool last = false;
     {
       const MutexLock lock(mutex_);
@@ -190,8 +203,8 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     answer(Outputs::of(std::move(whole->tensors), whole), batch);
   }
 
-  void fail(const Error& why, const protocol::BatchTag& batch) {
-    answer(why, batch);
+  void fail(const Error& why, const protocol::BatchTag& batch, bool refused = false) {
+    answer(why, batch, refused);
     stop();
   }
 
@@ -200,11 +213,12 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
     withdraw();
   }
 
-  void answer(Result<Outputs> outputs, const protocol::BatchTag& batch) {
+  void answer(Result<Outputs> outputs, const protocol::BatchTag& batch, bool refused = false) {
     if (answered_.exchange(true)) return;
     Answer answer;
     answer.outputs = std::move(outputs);
     answer.batch = batch;
+    answer.refused = refused;
     {
       const MutexLock lock(mutex_);
       answer.timing = timing_;

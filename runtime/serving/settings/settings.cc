@@ -149,15 +149,7 @@ bool same_but_for_names(ModelSettings a, const ModelSettings& b) {
 Result<std::vector<std::string>> read_label_file(const std::string& folder, const std::string& name) {
   constexpr size_t kMostBytes = size_t{16} << 20;
   SERIN_TRY(const std::string path, file_of_model(folder, "", name));
-  SERIN_TRY(const std::string text, read_file(path, kMostBytes));
-  std::vector<std::string> labels;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    labels.push_back(text.substr(at, end - at));
-    if (labels.back().ends_with('\r')) labels.back().pop_back();
-    at = end + 1;
-  }
-  return labels;
+  return read_lines(path, kMostBytes);
 }
 
 Result<ModelSettings> read_model_settings(const std::string& path, const ModelSettings& defaults) {
@@ -165,19 +157,33 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   if (!document && document.error().code == Code::kNotFound) return defaults;
   if (!document) return document.error();
   const config::Node& root = *document;
-  SERIN_CHECK(root.allow_only({"max_batch",       "buckets",
-                               "instances",       "threads",
-                               "device",          "gpu_mem_limit",
-                               "priority",        "precision",
-                               "samples",         "warmup",
-                               "labels",          "queue_limit",
-                               "queue_timeout",   "queue_timeout_action",
-                               "priority_levels", "default_priority_level",
-                               "priority_queues", "slo",
-                               "max_queue_delay", "versions",
-                               "class_labels",    "response_cache",
-                               "ensemble",        "sequences",
-                               "optional_inputs"}));
+  SERIN_CHECK(root.allow_only({"max_batch",
+                               "buckets",
+                               "instances",
+                               "threads",
+                               "device",
+                               "gpu_mem_limit",
+                               "priority",
+                               "precision",
+                               "samples",
+                               "warmup",
+                               "labels",
+                               "queue_limit",
+                               "queue_timeout",
+                               "queue_timeout_action",
+                               "priority_levels",
+                               "default_priority_level",
+                               "priority_queues",
+                               "slo",
+                               "max_queue_delay",
+                               "versions",
+                               "class_labels",
+                               "response_cache",
+                               "ensemble",
+                               "sequences",
+                               "optional_inputs",
+                               "pre",
+                               "post"}));
 
   ModelSettings settings = defaults;
   if (const auto versions = root.find("versions")) {
@@ -204,6 +210,11 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   }
   if (const auto sequences = root.find("sequences")) {
     SERIN_TRY(settings.sequences, read_sequences(*sequences, std::filesystem::path(path).parent_path()));
+  }
+  if (root.has("pre") || root.has("post")) {
+    if (root.has("sequences")) return root.at("sequences")->error("a model of sequences has no 'pre' and no 'post'");
+    const std::string folder = std::filesystem::path(path).parent_path();
+    SERIN_TRY(settings.steps, steps::read_steps(root, [&](const std::string& name) { return file_of_model(folder, "", name); }));
   }
   SERIN_TRY(settings.slo, root.duration("slo", settings.slo));
   SERIN_TRY(settings.max_queue_delay, root.duration("max_queue_delay", settings.max_queue_delay));

@@ -17,6 +17,7 @@
 #include "runtime/serving/settings/model_source.h"
 #include "runtime/serving/settings/queue_policy.h"
 #include "runtime/serving/settings/settings_parts.h"
+#include "runtime/steps/pipeline.h"
 
 namespace inference {
 class ModelConfig;
@@ -62,6 +63,7 @@ struct ModelSettings {
   bool response_cache = false;                 ///< answers are cached for requests with the same inputs
   std::optional<EnsembleSettings> ensemble;    ///< the model has no file: these models run its steps
   std::optional<SequenceSettings> sequences;   ///< its requests belong to sequences
+  steps::StepsSettings steps;                  ///< pre and post: what is done before the model and after it
 
   friend bool operator==(const ModelSettings&, const ModelSettings&) = default;
 };

@@ -184,5 +184,45 @@ TEST_F(Splitting, NobodyWaitsForAPartOfWhatIsGivenUp) {
   EXPECT_EQ(below_->taken, 2) << "the next part was given all the same";
 }
 
+/// A text of two in each row.
+TEST_F(Splitting, TextsAreSplitAndJoined) {
+  const auto scheduler = std::make_shared<SplittingScheduler>(below_, 1, 4);
+  auto job = std::make_shared<Job>();
+  job->texts = {{"a0", "a1", "b0", "b1", "c0", "c1"}};
+  job->inputs = {{DType::kString, Shape{3, 2}, job->texts[0].data()}};
+  job->rows = 3;
+  job->done = [this](Answer answer) { answers.push_back(std::move(answer)); };
+  ASSERT_TRUE(scheduler->submit(job));
+  ASSERT_EQ(below_->waiting.size(), 3u);
+  for (const size_t part : {2u, 0u, 0u}) {
+    const JobPtr row = below_->waiting[part];
+    below_->waiting.erase(below_->waiting.begin() + part);
+    EXPECT_EQ(row->inputs[0].shape, (Shape{1, 2}));
+    auto texts = std::make_shared<std::vector<std::string>>();
+    for (const std::string& text : row->inputs[0].span<const std::string>()) texts->push_back(text + "!");
+    Answer answer;
+    answer.outputs = Outputs::of({{DType::kString, row->inputs[0].shape, texts->data()}}, texts);
+    row->answer(std::move(answer));
+  }
+  ASSERT_EQ(answers.size(), 1u);
+  const TensorView& output = answers[0].outputs->tensors[0];
+  EXPECT_EQ(output.shape, (Shape{3, 2}));
+  EXPECT_THAT(output.span<const std::string>(), ElementsAre("a0!", "a1!", "b0!", "b1!", "c0!", "c1!"));
+}
+
+TEST_F(Splitting, AFaultOfOneRowNamesIt) {
+  const auto scheduler = std::make_shared<SplittingScheduler>(below_, 1, 4);
+  ASSERT_TRUE(scheduler->submit(request(3)));
+  below_->waiting.erase(below_->waiting.begin());
+  const JobPtr row = below_->waiting.front();
+  Answer answer;
+  answer.outputs = Error{Code::kCorrupt, "no picture"};
+  answer.refused = true;
+  row->answer(std::move(answer));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].outputs.error().message, "row 1: no picture");
+  EXPECT_TRUE(answers[0].refused);
+}
+
 }  // namespace
 }  // namespace serin::serving

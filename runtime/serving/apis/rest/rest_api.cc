@@ -46,6 +46,8 @@ size_t OipInference::work_to_decode(const net::Request& request) const {
 
 Result<protocol::InferRequest> OipInference::decode(net::Request& request, const Version& version, protocol::InferRequest memory,
                                                     std::string& field) {
+  if (!request.headers.has(protocol::kJsonLength) && protocol::is_lone_element(request.body, version.signature()))
+    return protocol::decode_lone_element(request.body, version.signature(), *limits_, std::move(memory));
   protocol::OipBody body{std::move(request.body), {}};
   if (request.headers.has(protocol::kJsonLength)) {
     body.json_bytes = parse_number<size_t>(request.headers.get(protocol::kJsonLength));

@@ -1,0 +1,334 @@
+// steps_scheduler.cc: one Run for each row, held by its work in the queue, and then by the model's job.
+
+#include "runtime/serving/scheduling/steps_scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace serin::serving {
+namespace {
+
+using steps::Made;
+using steps::Pipeline;
+
+/// Whether axis 0 of a model's tensor counts rows. A model that is not batchable takes one row, with that axis or without it.
+bool has_rows(const protocol::TensorSpec& spec, bool batchable, bool input) {
+  if (batchable) return true;
+  return spec.ranked && spec.shape.rank() > 0 && (spec.shape[0] == 1 || (input && spec.shape[0] < 0));
+}
+
+Shape without_rows(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
+
+Shape with_rows(int64_t rows, const Shape& shape) {
+  Shape all{rows};
+  for (const int64_t dim : shape) all.push_back(dim);
+  return all;
+}
+
+std::vector<steps::TensorFacts> facts_of(std::span<const protocol::TensorSpec> specs, const std::vector<bool>& rows) {
+  std::vector<steps::TensorFacts> facts;
+  for (size_t i = 0; i < specs.size(); ++i)
+    facts.push_back({specs[i].name, specs[i].dtype, rows[i] ? without_rows(specs[i].shape) : specs[i].shape});
+  return facts;
+}
+
+/// What clients see of them.
+std::vector<protocol::TensorSpec> specs_for_clients(std::span<const Pipeline::ClientTensor> tensors,
+                                                    std::span<const protocol::TensorSpec> model) {
+  std::vector<protocol::TensorSpec> specs;
+  for (const Pipeline::ClientTensor& tensor : tensors) {
+    protocol::TensorSpec& spec = specs.emplace_back();
+    if (tensor.model) spec = model[*tensor.model];
+    spec.name = tensor.facts.name;
+    spec.dtype = tensor.facts.dtype;
+    spec.shape = with_rows(-1, tensor.facts.shape);
+    spec.body = !tensor.model;
+  }
+  return specs;
+}
+
+Status check_rank(std::span<const protocol::TensorSpec> specs) {
+  for (const protocol::TensorSpec& spec : specs)
+    if (spec.ranked && !Shape::fits(spec.shape.rank() + 1)) return invalid(fmt::format("'{}' has too many dimensions", spec.name));
+  return {};
+}
+
+}  // namespace
+
+class StepsScheduler::Run : public std::enable_shared_from_this<Run> {
+ public:
+  Run(std::shared_ptr<StepsScheduler> scheduler, JobPtr job)
+      : scheduler_(std::move(scheduler)), pipeline_(*scheduler_->pipeline_), job_(std::move(job)) {
+    for (size_t i = 0; i < pipeline_.inputs().size(); ++i)
+      if (!pipeline_.inputs()[i].model) elements_.emplace_back(job_->inputs[i].as<const std::string>()[0]);
+  }
+  ~Run() {
+    const MutexLock lock(scheduler_->mutex_);
+    scheduler_->runs_.erase(job_.get());
+  }
+
+  bool quick() const { return pipeline_.quick_before(elements_); }
+
+  /// An error: nobody is answered.
+  struct Refusal {
+    Error error;
+    bool by_step = false;
+  };
+  std::optional<Refusal> prepare() {
+    if (job_->given_up()) return std::nullopt;
+    const auto began = Clock::now();
+    auto prepared = guarded([&] { return pipeline_.before(elements_, observe()); });
+    if (!prepared) return Refusal{prepared.error(), prepared.error().code != Code::kOverloaded};
+    auto inner = inner_job(*std::move(prepared));
+    if (!inner) return Refusal{inner.error(), true};
+    prepared_in_ = Clock::now() - began;
+    {
+      const MutexLock lock(mutex_);
+      inner_ = *inner;
+    }
+    if (const Status taken = scheduler_->below_->submit(*inner); !taken) return Refusal{taken.error()};
+    return std::nullopt;
+  }
+
+  void answer(const Refusal& refusal) {
+    Answer answer;
+    answer.outputs = refusal.error;
+    answer.refused = refusal.by_step;
+    job_->answer(std::move(answer));
+  }
+
+  void withdraw() {
+    JobPtr inner;
+    {
+      const MutexLock lock(mutex_);
+      inner = inner_.lock();
+    }
+    if (inner) scheduler_->below_->withdraw(inner);
+  }
+
+ private:
+  /// Memory of a job's tensors.
+  struct Held {
+    std::vector<std::optional<Made>> made;
+    JobPtr request;
+  };
+
+  steps::Observe observe() const {
+    return [this](std::string_view part, std::chrono::nanoseconds took) { scheduler_->observe(part, took); };
+  }
+
+  /// Sizes come from requests, and so memory may not be there.
+  template <class Work>
+  auto guarded(const Work& work) const -> decltype(work()) {
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      return Error{Code::kOverloaded, "there is no memory for the steps of this request"};
+    } catch (const std::exception& e) {
+      return Error{Code::kInternal, e.what()};
+    }
+  }
+
+  Result<JobPtr> inner_job(Pipeline::Prepared prepared) {
+    facts_ = std::move(prepared.facts);
+    const auto held = std::make_shared<Held>(Held{std::move(prepared.inputs), job_});
+    auto inner = std::make_shared<Job>();
+    inner->inputs.resize(held->made.size());
+    for (size_t i = 0; i < held->made.size(); ++i)
+      if (held->made[i]) inner->inputs[i] = in_model(held->made[i]->view(), i);
+    for (size_t i = 0; i < pipeline_.inputs().size(); ++i) {
+      const auto& model = pipeline_.inputs()[i].model;
+      if (!model) continue;
+      TensorView own = job_->inputs[i];
+      own.shape = without_rows(own.shape);
+      inner->inputs[*model] = in_model(own, *model);
+    }
+    for (size_t i = 0; i < inner->inputs.size(); ++i) {
+      const protocol::TensorSpec& spec = scheduler_->model_inputs_[i];
+      if (!spec.takes(inner->inputs[i].shape))
+        return invalid(fmt::format("the steps make {} for the model's input '{}', which is {}", inner->inputs[i].shape.str(), spec.name,
+                                   spec.shape.str()));
+    }
+    inner->arrived = Clock::now();
+    inner->deadline = job_->deadline;
+    inner->patience = job_->patience;
+    inner->priority = job_->priority;
+    inner->admitted = job_->admitted;
+    inner->behind = job_->behind;
+    inner->loop = job_->loop;
+    inner->shadow = job_->shadow;
+    inner->parent = job_;
+    inner->holds = held;
+    inner->pending.take_over(job_->pending);
+    inner->done = [self = shared_from_this()](Answer answer) { self->computed(std::move(answer)); };
+    return inner;
+  }
+
+  TensorView in_model(TensorView row, size_t input) const {
+    if (scheduler_->rows_.inputs[input]) row.shape = with_rows(1, row.shape);
+    return row;
+  }
+
+  void computed(Answer answer) {
+    answer.timing.input += prepared_in_;
+    if (!answer.outputs || pipeline_.quick_after()) return finish(std::move(answer));
+    auto held = std::make_shared<Answer>(std::move(answer));
+    scheduler_->run_aside({shared_from_this(), [this, held] { finish(std::move(*held)); }}, /*after=*/true);
+  }
+
+  void finish(Answer answer) {
+    if (job_->given_up()) return;
+    if (answer.outputs) {
+      const auto began = Clock::now();
+      answer.outputs = outputs_of(*answer.outputs);
+      answer.timing.output += Clock::now() - began;
+    }
+    job_->answer(std::move(answer));
+  }
+
+  Result<Outputs> outputs_of(const Outputs& model) const {
+    struct Block {
+      std::shared_ptr<const void> model;
+      std::vector<Made> made;
+    };
+    auto block = std::make_shared<Block>(Block{model.block, {}});
+    std::vector<TensorView> rows(model.tensors.begin(), model.tensors.end());
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (scheduler_->rows_.outputs[i]) rows[i].shape = without_rows(rows[i].shape);
+    SERIN_TRY(block->made, guarded([&] { return pipeline_.after(rows, facts_, observe()); }));
+
+    std::vector<TensorView> tensors;
+    size_t next = 0;
+    for (const Pipeline::ClientTensor& output : pipeline_.outputs()) {
+      TensorView view = output.model ? rows[*output.model] : block->made[next++].view();
+      if (!Shape::fits(view.shape.rank() + 1)) return Error{Code::kInternal, "an output has too many dimensions"};
+      view.shape = with_rows(1, view.shape);
+      tensors.push_back(view);
+    }
+    return Outputs::of(std::move(tensors), std::move(block));
+  }
+
+  const std::shared_ptr<StepsScheduler> scheduler_;
+  const Pipeline& pipeline_;
+  const JobPtr job_;
+  std::vector<std::string_view> elements_;
+  steps::RowFacts facts_;
+  std::chrono::nanoseconds prepared_in_{0};
+
+  Mutex mutex_;
+  std::weak_ptr<Job> inner_ SERIN_GUARDED_BY(mutex_);
+};
+
+StepsScheduler::StepsScheduler(std::shared_ptr<Scheduler> below, std::shared_ptr<const Pipeline> pipeline, Rows rows,
+                               std::vector<protocol::TensorSpec> inputs, size_t most_waiting, Host& host, ModelMetrics& metrics)
+    : below_(std::move(below)),
+      pipeline_(std::move(pipeline)),
+      rows_(std::move(rows)),
+      model_inputs_(std::move(inputs)),
+      most_waiting_(most_waiting),
+      pool_(host.pool),
+      threads_(host.pool.cores()),
+      lease_(host.pool.lease(threads_)) {
+  for (const std::string_view part : pipeline_->parts()) durations_.emplace(part, metrics.step_seconds(host.metrics, part));
+}
+
+Result<Served> StepsScheduler::over(Served served, const ModelSettings& settings, Host& host,
+                                    const std::shared_ptr<ModelMetrics>& metrics) {
+  protocol::Signature& signature = served.signature;
+  SERIN_CHECK(check_rank(signature.inputs));
+  SERIN_CHECK(check_rank(signature.outputs));
+  Rows rows;
+  for (const auto& spec : signature.inputs) rows.inputs.push_back(has_rows(spec, served.batchable, /*input=*/true));
+  for (const auto& spec : signature.outputs) rows.outputs.push_back(has_rows(spec, served.batchable, /*input=*/false));
+  SERIN_TRY(auto pipeline,
+            Pipeline::make(settings.steps, facts_of(signature.inputs, rows.inputs), facts_of(signature.outputs, rows.outputs)));
+  std::vector<protocol::TensorSpec> model_inputs = signature.inputs;
+  signature.inputs = specs_for_clients(pipeline->inputs(), model_inputs);
+  signature.outputs = specs_for_clients(pipeline->outputs(), signature.outputs);
+  const size_t most_waiting = settings.queues.levels[settings.queues.standard - 1].limit;
+  served.scheduler = std::shared_ptr<StepsScheduler>(new StepsScheduler(std::move(served.scheduler), std::move(pipeline), std::move(rows),
+                                                                        std::move(model_inputs), most_waiting, host, *metrics));
+  served.batchable = true;
+  return served;
+}
+
+void StepsScheduler::observe(std::string_view part, std::chrono::nanoseconds took) const {
+  if (const auto histogram = durations_.find(part); histogram != durations_.end())
+    histogram->second->observe(std::chrono::duration<double>(took).count());
+}
+
+Status StepsScheduler::submit(JobPtr job) {
+  const auto run = std::make_shared<Run>(shared_from_this(), job);
+  const bool quick = run->quick();
+  {
+    const MutexLock lock(mutex_);
+    if (!quick && !job->admitted && before_.size() >= most_waiting_)
+      return Error{Code::kOverloaded,
+                   fmt::format("exceeds maximum queue size: {} requests wait for the steps before the model", before_.size())};
+    runs_.emplace(job.get(), run);
+  }
+  if (!quick) {
+    run_aside({run,
+               [run = run.get()] {
+                 if (const auto refusal = run->prepare()) run->answer(*refusal);
+               }},
+              /*after=*/false);
+    return {};
+  }
+  const auto refusal = run->prepare();
+  return refusal ? Status(refusal->error) : Status();
+}
+
+void StepsScheduler::run_aside(Work work, bool after) {
+  {
+    const MutexLock lock(mutex_);
+    (after ? after_ : before_).push_back(std::move(work));
+    if (running_ == threads_) return;
+    ++running_;
+  }
+  pool_.submit([self = shared_from_this()] { self->run_next(); });
+}
+
+void StepsScheduler::run_next() {
+  while (true) {
+    Work next;
+    {
+      const MutexLock lock(mutex_);
+      Queue& queue = after_.empty() ? before_ : after_;
+      if (queue.empty()) {
+        --running_;
+        return;
+      }
+      next = std::move(queue.front());
+      queue.pop_front();
+    }
+    next.work();
+  }
+}
+
+void StepsScheduler::withdraw(const JobPtr& job) {
+  std::vector<Work> dropped;  // end without the lock
+  std::shared_ptr<Run> run;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = runs_.find(job.get());
+    if (found == runs_.end() || !(run = found->second.lock())) return;
+    for (Queue* const queue : {&before_, &after_}) {
+      const auto kept = std::ranges::stable_partition(*queue, [&](const Work& work) { return work.run != run; });
+      std::ranges::move(kept, std::back_inserter(dropped));
+      queue->erase(kept.begin(), kept.end());
+    }
+  }
+  run->withdraw();
+}
+
+bool StepsScheduler::idle() const {
+  const MutexLock lock(mutex_);
+  return runs_.empty();
+}
+
+}  // namespace serin::serving

@@ -1,0 +1,69 @@
+// steps_scheduler.h: the steps before and after a model (runtime/steps): a client sends a picture or a sentence and gets labels.
+//
+// It runs one row at a time. So rows of one request and of others are prepared side by side, and then share a batch of the model. A
+// SplittingScheduler in front of it gives it the rows of larger requests.
+//
+// Work longer than waking a thread runs on threads of its own, as many as the process has cores. Steps after the model go first, because
+// their requests are nearly done. Waiting rows count against the limit of the model's queue.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "kernels/mutex.h"
+#include "runtime/serving/host/host.h"
+#include "runtime/serving/scheduling/served.h"
+#include "runtime/steps/pipeline.h"
+
+namespace serin::serving {
+
+class StepsScheduler final : public Scheduler, public std::enable_shared_from_this<StepsScheduler> {
+ public:
+  /// Puts the steps of the settings around a loaded model; its signature becomes that of the clients. kInvalidArgument: they do not fit it.
+  static Result<Served> over(Served served, const ModelSettings& settings, Host& host, const std::shared_ptr<ModelMetrics>& metrics);
+
+  Status submit(JobPtr job) override;
+  void withdraw(const JobPtr& job) override;
+  int64_t retry_after_seconds() const override { return below_->retry_after_seconds(); }
+  bool idle() const override;
+  Status usable() const override { return below_->usable(); }
+
+ private:
+  class Run;
+  /// How the model's tensors look without the axis of rows, and which of them have it.
+  struct Rows {
+    std::vector<bool> inputs, outputs;
+  };
+  struct Work {
+    std::shared_ptr<Run> run;
+    UniqueFunction<void()> work;
+  };
+  using Queue = std::deque<Work>;
+
+  StepsScheduler(std::shared_ptr<Scheduler> below, std::shared_ptr<const steps::Pipeline> pipeline, Rows rows,
+                 std::vector<protocol::TensorSpec> inputs, size_t most_waiting, Host& host, ModelMetrics& metrics);
+  /// `after`: of the steps after the model.
+  void run_aside(Work work, bool after);
+  void run_next();
+  void observe(std::string_view part, std::chrono::nanoseconds took) const;
+
+  const std::shared_ptr<Scheduler> below_;
+  const std::shared_ptr<const steps::Pipeline> pipeline_;
+  const Rows rows_;
+  const std::vector<protocol::TensorSpec> model_inputs_;
+  const size_t most_waiting_;
+  ComputePool& pool_;
+  const int threads_;
+  const std::shared_ptr<void> lease_;
+  std::map<std::string, std::shared_ptr<metrics::Histogram>, std::less<>> durations_;  // by part
+
+  mutable Mutex mutex_;
+  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_ SERIN_GUARDED_BY(mutex_);  // by request
+  Queue before_ SERIN_GUARDED_BY(mutex_), after_ SERIN_GUARDED_BY(mutex_);            // the steps before the model, and those after it
+  int running_ SERIN_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace serin::serving

@@ -1,0 +1,270 @@
+#include "runtime/steps/picture_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/float16.h"
+
+namespace serin::steps {
+namespace {
+
+using Layout = PictureSettings::Layout;
+
+int64_t channels_of(const PictureSettings& settings) { return settings.decode.color == Color::kGray ? 1 : 3; }
+
+/// Where the channels are in the model's input: on the end whose size is their number, where only one end has it.
+Result<Layout> layout_of(const PictureSettings& settings, const TensorFacts& model) {
+  const int64_t channels = channels_of(settings);
+  const auto wrong = [&](std::string_view why) {
+    return invalid(fmt::format("input '{}' is {} for one row: {}", model.name, model.shape.str(), why));
+  };
+  if (model.shape.rank() == 2 && channels == 1) return Layout::kChannelsLast;
+  if (model.shape.rank() != 3) return wrong("a picture has three axes, or two if it is gray");
+  const bool first = model.shape[0] == channels || model.shape[0] < 0, last = model.shape[2] == channels || model.shape[2] < 0;
+  const bool settled_first = model.shape[0] == channels && model.shape[2] != channels;
+  const bool settled_last = model.shape[2] == channels && model.shape[0] != channels;
+  switch (settings.layout) {
+    case Layout::kChannelsFirst:
+      if (!first || settled_last) return wrong(fmt::format("'layout: nchw' needs {} channels on the first axis", channels));
+      return Layout::kChannelsFirst;
+    case Layout::kChannelsLast:
+      if (!last || settled_first) return wrong(fmt::format("'layout: nhwc' needs {} channels on the last axis", channels));
+      return Layout::kChannelsLast;
+    case Layout::kByModel: break;
+  }
+  if (!first && !last) return wrong(fmt::format("neither its first nor its last axis has the {} channels of a picture", channels));
+  if (settled_first) return Layout::kChannelsFirst;
+  if (settled_last) return Layout::kChannelsLast;
+  return wrong("'layout' must say where the channels are, nchw or nhwc");
+}
+
+/// The length of a side that follows from the ratio of the picture.
+int rounded_side(double exact, Rounding rounding) {
+  return static_cast<int>(std::clamp(rounding == Rounding::kDown ? std::floor(exact) : std::nearbyint(exact), 1.0, 1e9));
+}
+
+PictureSize resized(const Image& image, const PictureSettings::Resize& resize) {
+  switch (resize.fit) {
+    case PictureSettings::Fit::kExact: break;
+    case PictureSettings::Fit::kShortest: {
+      const int side = resize.to.width, shorter = std::min(image.width, image.height), longer = std::max(image.width, image.height);
+      const double exact = resize.rounding == Rounding::kDown ? static_cast<double>(side) * longer / shorter  // as torchvision computes it
+                                                              : longer * (static_cast<double>(side) / shorter);  // as PaddleClas does
+      const int other = rounded_side(exact, resize.rounding);
+      return image.width <= image.height ? PictureSize{side, other} : PictureSize{other, side};
+    }
+    case PictureSettings::Fit::kInside: {
+      const double factor =
+          std::min(static_cast<double>(resize.to.width) / image.width, static_cast<double>(resize.to.height) / image.height);
+      return {std::min(resize.to.width, rounded_side(image.width * factor, resize.rounding)),
+              std::min(resize.to.height, rounded_side(image.height * factor, resize.rounding))};
+    }
+  }
+  return resize.to;
+}
+
+Image cut(const Image& image, int left, int top, const PictureSize& size) {
+  Image out = blank_image(size.width, size.height, image.channels);
+  const size_t row_bytes = static_cast<size_t>(size.width) * static_cast<size_t>(image.channels);
+  for (int y = 0; y < size.height; ++y) std::memcpy(out.row(y), image.at(left, top + y), row_bytes);
+  return out;
+}
+
+Image surround(const Image& image, int left, int top, const PictureSettings::Pad& pad) {
+  Image out = blank_image(pad.to.width, pad.to.height, image.channels);
+  std::ranges::fill(out.pixels, pad.value);
+  const size_t row_bytes = static_cast<size_t>(image.width) * static_cast<size_t>(image.channels);
+  for (int y = 0; y < image.height; ++y) std::memcpy(out.pixels.data() + out.offset(left, top + y), image.row(y), row_bytes);
+  return out;
+}
+
+int half(int difference, Rounding rounding) {
+  return rounding == Rounding::kDown ? difference / 2 : static_cast<int>(std::nearbyint(difference / 2.0));
+}
+
+/// The value of each of the 256 levels, for each channel.
+template <class T>
+using Levels = std::vector<std::array<T, 256>>;
+
+template <class T, class Convert>
+Levels<T> levels_of(const PictureSettings& settings, const Convert& convert) {
+  const auto channels = static_cast<size_t>(channels_of(settings));
+  const auto of_channel = [&](const std::vector<double>& values, size_t channel, float otherwise) {
+    return values.empty() ? otherwise : static_cast<float>(values[values.size() == 1 ? 0 : channel]);
+  };
+  Levels<T> levels(channels);
+  for (size_t channel = 0; channel < channels; ++channel) {
+    const float mean = of_channel(settings.mean, channel, 0), std = of_channel(settings.std, channel, 1);
+    for (size_t level = 0; level < 256; ++level) {
+      const auto pixel = static_cast<float>(level);
+      const float scaled = settings.scale ? pixel * static_cast<float>(*settings.scale) : pixel / 255.0F;
+      levels[channel][level] = convert((scaled - mean) / std);
+    }
+  }
+  return levels;
+}
+
+template <class T>
+void spread(const Image& image, const Levels<T>& levels, bool channels_first, T* out) {
+  const size_t pixels = static_cast<size_t>(image.width) * static_cast<size_t>(image.height), channels = levels.size();
+  const uint8_t* in = image.pixels.data();
+  for (size_t channel = 0; channel < channels; ++channel) {
+    const std::array<T, 256>& level = levels[channel];
+    T* to = channels_first ? out + channel * pixels : out + channel;
+    const size_t stride = channels_first ? 1 : channels;
+    for (size_t pixel = 0; pixel < pixels; ++pixel) to[pixel * stride] = level[in[pixel * channels + channel]];
+  }
+}
+
+class PictureStep final : public PreStep {
+ public:
+  PictureStep(PictureSettings settings, const TensorFacts& model, Layout layout)
+      : settings_(std::move(settings)), model_(model), channels_first_(layout == Layout::kChannelsFirst) {
+    if (model.dtype == DType::kFloat32)
+      floats_ = levels_of<float>(settings_, [](float value) { return value; });
+    else if (model.dtype == DType::kFloat16)
+      halves_ = levels_of<uint16_t>(settings_, [](float value) { return kernels::to_half(value).bits; });
+    else
+      bytes_ = Levels<uint8_t>(static_cast<size_t>(channels_of(settings_)));
+    for (auto& channel : bytes_)
+      for (size_t level = 0; level < 256; ++level) channel[level] = static_cast<uint8_t>(level);
+    makes_ = {{model.name, model.dtype, shape_of(size_made())}};
+    for (const std::string& name : {settings_.shape_to, settings_.scale_to})
+      if (!name.empty()) makes_.push_back({name, DType::kFloat32, {2}});
+  }
+
+  /// Sizes that do not depend on the picture must be those of the model.
+  Status check() const {
+    const Shape& made = makes_.front().shape;
+    for (size_t axis = 0; axis < made.rank(); ++axis)
+      if (made[axis] >= 0 && model_.shape[axis] >= 0 && made[axis] != model_.shape[axis])
+        return invalid(fmt::format("step 'picture: {}' makes {} for input '{}', which is {}", settings_.input, made.str(), model_.name,
+                                   model_.shape.str()));
+    return {};
+  }
+
+  std::span<const std::string> inputs() const override { return {&settings_.input, 1}; }
+  std::span<const TensorFacts> makes() const override { return makes_; }
+  std::span<const std::string_view> parts() const override {
+    static constexpr std::array<std::string_view, 3> kParts = {"decode", "resize", "normalize"};
+    return kParts;
+  }
+  bool quick(std::span<const std::string_view> /*elements*/) const override { return false; }
+
+  Result<std::vector<Made>> run(std::span<const std::string_view> elements, RowFacts& facts, Laps& laps) const override {
+    SERIN_TRY(Image image, decode_image(std::as_bytes(std::span(elements.front())), settings_.decode));
+    laps.next();
+    Placement& placement = facts.picture;
+    placement = {.width = image.width, .height = image.height};
+    SERIN_TRY(image, fitted(std::move(image), placement));
+    laps.next();
+    std::vector<Made> made;
+    made.push_back(Made::numbers(model_.dtype, shape_of({image.width, image.height})));
+    void* const out = made.front().memory.data();
+    if (model_.dtype == DType::kFloat32)
+      spread(image, floats_, channels_first_, static_cast<float*>(out));
+    else if (model_.dtype == DType::kFloat16)
+      spread(image, halves_, channels_first_, static_cast<uint16_t*>(out));
+    else
+      spread(image, bytes_, channels_first_, static_cast<uint8_t*>(out));
+    if (!settings_.shape_to.empty()) made.push_back(pair_of(image.height, image.width));
+    if (!settings_.scale_to.empty()) made.push_back(pair_of(placement.scale_y, placement.scale_x));
+    laps.next();
+    return made;
+  }
+
+ private:
+  static Made pair_of(double first, double second) {
+    Made made = Made::numbers(DType::kFloat32, {2});
+    made.view().as<float>()[0] = static_cast<float>(first);
+    made.view().as<float>()[1] = static_cast<float>(second);
+    return made;
+  }
+
+  /// -1 where it follows from the picture.
+  PictureSize size_made() const {
+    if (settings_.pad) return settings_.pad->to;
+    if (settings_.crop) return settings_.crop->to;
+    if (settings_.resize && settings_.resize->fit == PictureSettings::Fit::kExact) return settings_.resize->to;
+    return {-1, -1};
+  }
+
+  Shape shape_of(const PictureSize& size) const {
+    if (model_.shape.rank() == 2) return {size.height, size.width};
+    const int64_t channels = channels_of(settings_);
+    return channels_first_ ? Shape{channels, size.height, size.width} : Shape{size.height, size.width, channels};
+  }
+
+  Result<Image> fitted(Image image, Placement& placement) const {
+    if (settings_.resize) {
+      const PictureSize to = resized(image, *settings_.resize);
+      placement.scale_x = static_cast<double>(to.width) / image.width;
+      placement.scale_y = static_cast<double>(to.height) / image.height;
+      if (static_cast<int64_t>(to.width) * to.height > settings_.decode.max_pixels)
+        return Error{Code::kTooLarge, fmt::format("a picture of {}x{} would be resized to {}x{}, more than {} pixels", image.width,
+                                                  image.height, to.width, to.height, settings_.decode.max_pixels)};
+      if (to.width != image.width || to.height != image.height) image = resize(image, to.width, to.height, settings_.resize->rule);
+    }
+    if (settings_.crop) {
+      const auto& [to, rounding] = *settings_.crop;
+      if (image.width < to.width || image.height < to.height)
+        return invalid(fmt::format("the picture is {}x{} where {}x{} are cropped from it", image.width, image.height, to.width, to.height));
+      const int left = half(image.width - to.width, rounding), top = half(image.height - to.height, rounding);
+      if (image.width != to.width || image.height != to.height) image = cut(image, left, top, to);
+      placement.left -= left;
+      placement.top -= top;
+    }
+    if (settings_.pad) {
+      const PictureSettings::Pad& pad = *settings_.pad;
+      if (image.width > pad.to.width || image.height > pad.to.height)
+        return invalid(
+            fmt::format("the picture is {}x{} where it is padded to {}x{}", image.width, image.height, pad.to.width, pad.to.height));
+      const int left = pad.centre ? (pad.to.width - image.width) / 2 : 0, top = pad.centre ? (pad.to.height - image.height) / 2 : 0;
+      image = surround(image, left, top, pad);
+      placement.left += left;
+      placement.top += top;
+    }
+    return image;
+  }
+
+  const PictureSettings settings_;
+  const TensorFacts model_;
+  const bool channels_first_;
+  Levels<float> floats_;
+  Levels<uint16_t> halves_;
+  Levels<uint8_t> bytes_;
+  std::vector<TensorFacts> makes_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const PreStep>> make_picture_step(PictureSettings settings, std::span<const TensorFacts> model) {
+  const std::string named = fmt::format("step 'picture: {}'", settings.input);
+  if (settings.to.empty() && model.size() != 1)
+    return invalid(fmt::format("{}: 'to' must name the input that it fills: the model has {}", named, model.size()));
+  const TensorFacts* const pixels = settings.to.empty() ? &model.front() : find_tensor(model, settings.to);
+  if (!pixels) return invalid(fmt::format("{}: the model has no input '{}'", named, settings.to));
+  if (pixels->dtype != DType::kFloat32 && pixels->dtype != DType::kFloat16 && pixels->dtype != DType::kUInt8)
+    return invalid(
+        fmt::format("{}: input '{}' is {}; a picture becomes FP32, FP16 or UINT8", named, pixels->name, dtype_name(pixels->dtype)));
+  if (pixels->dtype == DType::kUInt8 && (settings.scale || !settings.mean.empty() || !settings.std.empty()))
+    return invalid(
+        fmt::format("{}: input '{}' is UINT8, the pixels as they are; 'scale', 'mean' and 'std' have no meaning", named, pixels->name));
+  for (const std::string& name : {settings.shape_to, settings.scale_to}) {
+    if (name.empty()) continue;
+    const TensorFacts* const pair = find_tensor(model, name);
+    if (!pair || pair->dtype != DType::kFloat32 || pair->shape != Shape{2})
+      return invalid(fmt::format("{}: the model has no input '{}' of FP32 [2]", named, name));
+  }
+  auto layout = layout_of(settings, *pixels);
+  if (!layout) return layout.error().in(named);
+  auto step = std::make_shared<const PictureStep>(std::move(settings), *pixels, *layout);
+  SERIN_CHECK(step->check());
+  return std::shared_ptr<const PreStep>(std::move(step));
+}
+
+}  // namespace serin::steps
