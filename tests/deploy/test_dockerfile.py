@@ -29,8 +29,8 @@ def package_of(library):
 
 
 @pytest.mark.skipif(not shutil.which("dpkg"), reason="this is no Debian (no dpkg)")
-def test_the_image_has_the_packages_that_the_program_and_its_plugin_are_linked_with():
-    found = re.findall(r"=> (/\S+)", run("ldd", PROGRAM) + run("ldd", ROOT / "build/libserin_onednn.so"))
+def test_the_image_has_the_packages_that_the_program_and_its_plugins_are_linked_with():
+    found = re.findall(r"=> (/\S+)", "".join(run("ldd", file) for file in (PROGRAM, ROOT / "build/libserin_onednn.so", ROOT / "build/libserin_vision.so")))
     needed = {library: package_of(library) for library in found}
     assert [library for library, package in needed.items() if not package and "libdnnl" not in library] == []
     assert set(needed.values()) - {None} - OF_THE_BASE == dockerfile.packages() - NEEDED_OTHERWISE
@@ -93,4 +93,6 @@ def test_what_is_installed_finds_its_plugin(tmp_path):
     run("cmake", "--install", ROOT / "build", "--prefix", tmp_path, "--strip")
     loaded = subprocess.run([tmp_path / "bin/serin", "serve", "--check", ROOT / "models"], capture_output=True, text=True, check=True, timeout=60)
     assert re.search(r", oneDNN 3\.\d", loaded.stderr), loaded.stderr
-    assert str(ROOT) not in run("ldd", tmp_path / "lib/libserin_onednn.so")
+    for plugin in ("libserin_onednn.so", "libserin_vision.so"):
+        needed = run("ldd", tmp_path / "lib" / plugin)
+        assert str(ROOT) not in needed and "not found" not in needed, needed

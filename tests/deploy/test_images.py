@@ -89,7 +89,7 @@ def test_the_image_for_gpus_has_what_its_plugin_loads_and_says_that_there_is_no_
     config, root, image = unpacked("cuda")
     nvidia = set(re.search(r"set\(loaded ([^)]*)\)", (ROOT / "kernels/cuda/nvidia/CMakeLists.txt").read_text())[1].split())
     libraries = {path.name for path in (root / "opt/serin/lib").iterdir()}
-    assert libraries == nvidia | {"libserin_cuda.so", "libserin_onednn.so", "libdnnl.so.3", "libdnnl.so.3.2"}
+    assert libraries == nvidia | {"libserin_cuda.so", "libserin_onednn.so", "libserin_vision.so", "libdnnl.so.3", "libdnnl.so.3.2"}
     assert {"nvidia-cublas", "nvidia-cudnn-cu13", "nvidia-cuda-nvrtc", "onednn-cpu-gomp"} <= spdx.parts(root / "opt/serin/share/doc/serin/serin.spdx.json").keys()
     size = images.compressed(image, tmp_path / "pushed")
     print(f"{size / 1e6:.0f} MB compressed")

@@ -170,6 +170,6 @@ def test_what_the_packages_say_of_themselves_is_the_same(packages, unpacked, tmp
     assert installed["onednn-cpu-gomp"] == (pinned[1], f"pkg:pypi/onednn-cpu-gomp@{pinned[1]}", pinned[2])
     locked = json.loads((ROOT / "router/dashboard/package-lock.json").read_text())["packages"]
     assert all(installed[name][0] == locked[f"node_modules/{name}"]["version"] for name in ("preact", "eventsource-parser"))
-    assert {"serin", "libboost1.81-dev", "libcli11-dev"} <= installed.keys()
+    assert {"serin", "libboost1.81-dev", "libcli11-dev", "libopencv-core-dev", "libopencv-imgproc-dev"} <= installed.keys()
     assert "License: Apache-2.0" in (tmp_path / "usr/lib/serin" / SAID_AT / "copyright").read_text()
     assert subprocess.run([tmp_path / "usr/bin/serin", "--version"], capture_output=True, check=False).returncode == 0
