@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/mutex.h"
+#include "runtime/serving/scheduling/counted.h"
 
 namespace serin::serving {
 namespace {
@@ -20,25 +21,6 @@ Status check_tensor(const protocol::TensorSpec& spec, const TensorView& tensor) 
   return Error{Code::kInvalidArgument,
                fmt::format("its input '{}' expects {}, the step before made {}", spec.name, spec.shape.str(), tensor.shape.str())};
 }
-
-/// A step as the numbers of its model see it.
-class Counted {
- public:
-  Counted(std::shared_ptr<const ServedModel> model, bool counts, int64_t rows) : model_(std::move(model)), counts_(counts), rows_(rows) {}
-
-  void answered(const Answer& answer) const {
-    if (counts_) model_->metrics().answered(rows_, answer.ending(), Clock::now() - began_);
-  }
-  void refused(const Error& why) const {
-    if (counts_) model_->metrics().refused(why, Clock::now() - began_, /*by=*/std::nullopt);
-  }
-
- private:
-  const std::shared_ptr<const ServedModel> model_;
-  const bool counts_;
-  const int64_t rows_;
-  const Clock::time_point began_ = Clock::now();
-};
 
 }  // namespace
 

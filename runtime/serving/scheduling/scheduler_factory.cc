@@ -5,6 +5,7 @@
 #include "runtime/serving/scheduling/caching_scheduler.h"
 #include "runtime/serving/scheduling/engine_scheduler.h"
 #include "runtime/serving/scheduling/ensemble_scheduler.h"
+#include "runtime/serving/scheduling/ocr_scheduler.h"
 #include "runtime/serving/scheduling/reshaping_scheduler.h"
 #include "runtime/serving/scheduling/sequence_scheduler.h"
 #include "runtime/serving/scheduling/splitting_scheduler.h"
@@ -34,6 +35,22 @@ Result<Served> with_steps(Served served, const ModelSettings& settings, Host& ho
   return served;
 }
 
+size_t most_waiting(const ModelSettings& settings) { return settings.queues.levels[settings.queues.standard - 1].limit; }
+
+/// Reads the pages of a request side by side.
+Result<Served> ocr_of(const std::string& name, const ModelSettings& settings, const ServedModels& models, Host& host,
+                      const std::shared_ptr<ModelMetrics>& metrics) {
+  const steps::OcrSettings& ocr = *settings.ensemble->ocr;
+  SERIN_TRY(auto scheduler, OcrScheduler::make(ocr, models, most_waiting(settings), host, *metrics));
+  Served served{.signature = OcrScheduler::signature(name, ocr),
+                .parameters = {},
+                .batchable = true,
+                .platform = kEnsemblePlatform,
+                .max_rows = INT64_MAX};
+  served.scheduler = std::make_shared<SplittingScheduler>(std::move(scheduler), 1, 2 * static_cast<size_t>(host.pool.cores()));
+  return served;
+}
+
 }  // namespace
 
 Result<Served> SchedulerFactory::load(const std::string& name, const std::string& path, const ModelSettings& settings,
@@ -43,6 +60,7 @@ Result<Served> SchedulerFactory::load(const std::string& name, const std::string
 
 Result<Served> SchedulerFactory::of_steps(const std::string& name, const ModelSettings& settings, const ServedModels& steps,
                                           const std::shared_ptr<ModelMetrics>& metrics) const {
+  if (settings.ensemble->ocr) return ocr_of(name, settings, steps, host_, metrics);
   SERIN_TRY(EnsemblePlan plan, EnsemblePlan::make(name, *settings.ensemble, steps));
   Served served{.signature = plan.signature,
                 .parameters = {},
@@ -76,8 +94,7 @@ Status SchedulerFactory::keep_responses(Served& served, const ModelSettings& set
     return Error{Code::kInvalidArgument, "response_cache: answers within a sequence depend on what came before, and are not kept"};
   if (!responses_) return Error{Code::kInvalidArgument, "response_cache: the server keeps no responses: --response-cache-bytes is 0"};
   metrics->count_cache(host_.metrics, host_.metric_options);
-  const size_t most_followers = settings.queues.levels[settings.queues.standard - 1].limit;
-  served.scheduler = std::make_shared<CachingScheduler>(served.scheduler, responses_, most_followers, host_, metrics);
+  served.scheduler = std::make_shared<CachingScheduler>(served.scheduler, responses_, most_waiting(settings), host_, metrics);
   return {};
 }
 

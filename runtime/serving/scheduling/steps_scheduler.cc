@@ -177,7 +177,7 @@ class StepsScheduler::Run : public std::enable_shared_from_this<Run> {
     answer.timing.input += prepared_in_;
     if (!answer.outputs || pipeline_.quick_after()) return finish(std::move(answer));
     auto held = std::make_shared<Answer>(std::move(answer));
-    scheduler_->run_aside({shared_from_this(), [this, held] { finish(std::move(*held)); }}, /*after=*/true);
+    scheduler_->threads_->submit(shared_from_this(), StepThreads::Place::kAfter, [this, held] { finish(std::move(*held)); });
   }
 
   void finish(Answer answer) {
@@ -230,9 +230,7 @@ StepsScheduler::StepsScheduler(std::shared_ptr<Scheduler> below, std::shared_ptr
       rows_(std::move(rows)),
       model_inputs_(std::move(inputs)),
       most_waiting_(most_waiting),
-      pool_(host.pool),
-      threads_(host.pool.cores()),
-      lease_(host.pool.lease(threads_)) {
+      threads_(std::make_shared<StepThreads>(host.pool)) {
   for (const std::string_view part : pipeline_->parts()) durations_.emplace(part, metrics.step_seconds(host.metrics, part));
 }
 
@@ -264,65 +262,31 @@ void StepsScheduler::observe(std::string_view part, std::chrono::nanoseconds too
 Status StepsScheduler::submit(JobPtr job) {
   const auto run = std::make_shared<Run>(shared_from_this(), job);
   const bool quick = run->quick();
+  if (!quick && !job->admitted && threads_->waiting() >= most_waiting_)
+    return Error{Code::kOverloaded,
+                 fmt::format("exceeds maximum queue size: {} requests wait for the steps before the model", most_waiting_)};
   {
     const MutexLock lock(mutex_);
-    if (!quick && !job->admitted && before_.size() >= most_waiting_)
-      return Error{Code::kOverloaded,
-                   fmt::format("exceeds maximum queue size: {} requests wait for the steps before the model", before_.size())};
     runs_.emplace(job.get(), run);
   }
-  if (!quick) {
-    run_aside({run,
-               [run = run.get()] {
-                 if (const auto refusal = run->prepare()) run->answer(*refusal);
-               }},
-              /*after=*/false);
-    return {};
+  if (quick) {
+    const auto refusal = run->prepare();
+    return refusal ? Status(refusal->error) : Status();
   }
-  const auto refusal = run->prepare();
-  return refusal ? Status(refusal->error) : Status();
-}
-
-void StepsScheduler::run_aside(Work work, bool after) {
-  {
-    const MutexLock lock(mutex_);
-    (after ? after_ : before_).push_back(std::move(work));
-    if (running_ == threads_) return;
-    ++running_;
-  }
-  pool_.submit([self = shared_from_this()] { self->run_next(); });
-}
-
-void StepsScheduler::run_next() {
-  while (true) {
-    Work next;
-    {
-      const MutexLock lock(mutex_);
-      Queue& queue = after_.empty() ? before_ : after_;
-      if (queue.empty()) {
-        --running_;
-        return;
-      }
-      next = std::move(queue.front());
-      queue.pop_front();
-    }
-    next.work();
-  }
+  threads_->submit(run, StepThreads::Place::kBefore, [run = run.get()] {
+    if (const auto refusal = run->prepare()) run->answer(*refusal);
+  });
+  return {};
 }
 
 void StepsScheduler::withdraw(const JobPtr& job) {
-  std::vector<Work> dropped;  // end without the lock
-  std::shared_ptr<Run> run;
+  std::shared_ptr<Run> run;  // ends without the lock
   {
     const MutexLock lock(mutex_);
-    const auto found = runs_.find(job.get());
-    if (found == runs_.end() || !(run = found->second.lock())) return;
-    for (Queue* const queue : {&before_, &after_}) {
-      const auto kept = std::ranges::stable_partition(*queue, [&](const Work& work) { return work.run != run; });
-      std::ranges::move(kept, std::back_inserter(dropped));
-      queue->erase(kept.begin(), kept.end());
-    }
+    if (const auto found = runs_.find(job.get()); found != runs_.end()) run = found->second.lock();
   }
+  if (!run) return;
+  threads_->drop(run.get());
   run->withdraw();
 }
 

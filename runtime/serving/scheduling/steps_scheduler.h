@@ -3,11 +3,9 @@
 // It runs one row at a time. So rows of one request and of others are prepared side by side, and then share a batch of the model. A
 // SplittingScheduler in front of it gives it the rows of larger requests.
 //
-// Work longer than waking a thread runs on threads of its own, as many as the process has cores. Steps after the model go first, because
-// their requests are nearly done. Waiting rows count against the limit of the model's queue.
+// Work longer than waking a thread runs on threads of its own (step_threads.h). Waiting rows count against the limit of the model's queue.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,7 +14,8 @@
 #include "kernels/mutex.h"
 #include "runtime/serving/host/host.h"
 #include "runtime/serving/scheduling/served.h"
-#include "runtime/steps/pipeline.h"
+#include "runtime/serving/scheduling/step_threads.h"
+#include "runtime/steps/pipeline/pipeline.h"
 
 namespace serin::serving {
 
@@ -37,17 +36,9 @@ class StepsScheduler final : public Scheduler, public std::enable_shared_from_th
   struct Rows {
     std::vector<bool> inputs, outputs;
   };
-  struct Work {
-    std::shared_ptr<Run> run;
-    UniqueFunction<void()> work;
-  };
-  using Queue = std::deque<Work>;
 
   StepsScheduler(std::shared_ptr<Scheduler> below, std::shared_ptr<const steps::Pipeline> pipeline, Rows rows,
                  std::vector<protocol::TensorSpec> inputs, size_t most_waiting, Host& host, ModelMetrics& metrics);
-  /// `after`: of the steps after the model.
-  void run_aside(Work work, bool after);
-  void run_next();
   void observe(std::string_view part, std::chrono::nanoseconds took) const;
 
   const std::shared_ptr<Scheduler> below_;
@@ -55,15 +46,11 @@ class StepsScheduler final : public Scheduler, public std::enable_shared_from_th
   const Rows rows_;
   const std::vector<protocol::TensorSpec> model_inputs_;
   const size_t most_waiting_;
-  ComputePool& pool_;
-  const int threads_;
-  const std::shared_ptr<void> lease_;
+  const std::shared_ptr<StepThreads> threads_;
   std::map<std::string, std::shared_ptr<metrics::Histogram>, std::less<>> durations_;  // by part
 
   mutable Mutex mutex_;
   std::unordered_map<const Job*, std::weak_ptr<Run>> runs_ SERIN_GUARDED_BY(mutex_);  // by request
-  Queue before_ SERIN_GUARDED_BY(mutex_), after_ SERIN_GUARDED_BY(mutex_);            // the steps before the model, and those after it
-  int running_ SERIN_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace serin::serving

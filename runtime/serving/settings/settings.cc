@@ -183,7 +183,8 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
                                "sequences",
                                "optional_inputs",
                                "pre",
-                               "post"}));
+                               "post",
+                               "ocr"}));
 
   ModelSettings settings = defaults;
   if (const auto versions = root.find("versions")) {
@@ -210,6 +211,11 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   }
   if (const auto sequences = root.find("sequences")) {
     SERIN_TRY(settings.sequences, read_sequences(*sequences, std::filesystem::path(path).parent_path()));
+  }
+  if (const auto ocr = root.find("ocr")) {
+    for (const char* const other : {"ensemble", "sequences", "pre", "post"})
+      if (root.has(other)) return ocr->error(fmt::format("does not go with '{}'", other));
+    SERIN_TRY(settings.ensemble, read_ocr_ensemble(*ocr, std::filesystem::path(path).parent_path()));
   }
   if (root.has("pre") || root.has("post")) {
     if (root.has("sequences")) return root.at("sequences")->error("a model of sequences has no 'pre' and no 'post'");

@@ -17,7 +17,7 @@
 #include "runtime/serving/settings/model_source.h"
 #include "runtime/serving/settings/queue_policy.h"
 #include "runtime/serving/settings/settings_parts.h"
-#include "runtime/steps/pipeline.h"
+#include "runtime/steps/pipeline/pipeline.h"
 
 namespace inference {
 class ModelConfig;

@@ -177,6 +177,19 @@ Result<EnsembleSettings> read_ensemble(const config::Node& node) {
   return ensemble;
 }
 
+Result<EnsembleSettings> read_ocr_ensemble(const config::Node& node, const std::string& folder) {
+  EnsembleSettings ensemble;
+  SERIN_TRY(ensemble.ocr, steps::read_ocr(node, [&](const std::string& name) { return file_of_model(folder, "", name); }));
+  for (const char* const part : {"detector", "recognizer"}) {
+    SERIN_TRY(const config::Node model, node.at(part));
+    EnsembleStep& step = ensemble.steps.emplace_back();
+    SERIN_TRY(const config::Node name, model.at("model"));
+    SERIN_TRY(step.model, name.text());
+    SERIN_TRY(step.version, model.text("version", ""));
+  }
+  return ensemble;
+}
+
 Result<SequenceSettings> read_sequences(const config::Node& node, const std::string& folder) {
   SERIN_CHECK(node.allow_only({"strategy", "max_candidates", "idle", "controls", "state"}));
   SequenceSettings sequences;

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "runtime/base/config.h"
 #include "runtime/base/result.h"
 #include "runtime/protocol/infer.h"
+#include "runtime/steps/pipeline/ocr.h"
 
 namespace serin::serving {
 
@@ -69,6 +71,8 @@ struct EnsembleSettings {
   /// Inputs and outputs of the ensemble, in this order. Types and shapes are checked if given. None: the tensors that no step produces, and
   /// those that no step reads.
   std::vector<protocol::TensorSpec> inputs = {}, outputs = {};
+  /// The steps are a detector and a recognizer of texts, and no tensors have names.
+  std::optional<steps::OcrSettings> ocr = {};
 
   friend bool operator==(const EnsembleSettings&, const EnsembleSettings&) = default;
 };
@@ -110,6 +114,8 @@ inline constexpr int64_t kMostBatch = int64_t{1} << 20;  ///< largest number of 
 
 Result<std::set<std::string, std::less<>>> read_optional_inputs(const config::Node& node);
 Result<EnsembleSettings> read_ensemble(const config::Node& node);
+/// The key `ocr`: an ensemble of two models.
+Result<EnsembleSettings> read_ocr_ensemble(const config::Node& node, const std::string& folder);
 Result<SequenceSettings> read_sequences(const config::Node& node, const std::string& folder);
 
 }  // namespace serin::serving

@@ -31,6 +31,8 @@ class Dictionary {
   /// An error where a model has more classes than there are characters. Fewer are accepted, as PaddleOCR does.
   Status fits(int64_t model_classes) const;
 
+  friend bool operator==(const Dictionary&, const Dictionary&) = default;
+
  private:
   std::vector<std::string> characters_;
   std::string name_;

@@ -49,6 +49,8 @@ struct HeadOptions {
   float score_threshold = 0.25F;    ///< only greater scores count
   float scale_x = 1, scale_y = 1;   ///< multiply boxes; the size of the input where boxes are fractions of it
   size_t most = 30'000;             ///< only the candidates with the highest scores are kept
+
+  friend bool operator==(const HeadOptions&, const HeadOptions&) = default;
 };
 
 /// [rows, 4 + classes], or [rows, 5 + classes] with objectness. `head.columns` counts all of them. The answer is in order of the scores.
@@ -66,6 +68,8 @@ struct SuppressOptions {
   float iou = 0.45F;           ///< a greater intersection over union with a better box of the same label suppresses
   size_t most = 300;           ///< detections kept, of all labels together
   bool across_labels = false;  ///< boxes of other labels suppress, too
+
+  friend bool operator==(const SuppressOptions&, const SuppressOptions&) = default;
 };
 
 /// Greedy suppression of each label by itself, as torchvision.ops.batched_nms; the IoU is computed in floats, equal scores keep their

@@ -11,6 +11,8 @@ struct TextBoxOptions {
   float unclip_ratio = 1.5F;   ///< how far a box grows: area x ratio / circumference
   bool dilate = false;         ///< use_dilation
   bool slow_score = false;     ///< score_mode: the mean within the contour instead of within its rectangle
+
+  friend bool operator==(const TextBoxOptions&, const TextBoxOptions&) = default;
 };
 
 }  // namespace serin::steps

@@ -27,6 +27,8 @@ struct DetectorInputOptions {
   int side = 736;      ///< limit_side_len
   int multiple = 32;   ///< both sides become multiples of it, to the nearest
   int largest = 4000;  ///< a longer side is made smaller again, whatever `limit` says (max_side_limit); 0: no limit
+
+  friend bool operator==(const DetectorInputOptions&, const DetectorInputOptions&) = default;
 };
 
 /// Errors: kInvalidArgument for sizes below 1 and options that make no sense, kTooLarge over 64 million pixels.
@@ -38,6 +40,8 @@ Result<Image> detector_input(const Image& image, const DetectorInputOptions& opt
 struct RecogniserOptions {
   int height = 48, width = 320;  ///< rec_image_shape; `width` is the least
   int largest_width = 3200;
+
+  friend bool operator==(const RecogniserOptions&, const RecogniserOptions&) = default;
 };
 
 /// Of the input of a batch: its widest picture at that height, at least options.width. Errors as above.

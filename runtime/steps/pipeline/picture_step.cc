@@ -1,4 +1,4 @@
-#include "runtime/steps/picture_step.h"
+#include "runtime/steps/pipeline/picture_step.h"
 
 #include <fmt/format.h>
 
@@ -159,8 +159,10 @@ class PictureStep final : public PreStep {
     SERIN_TRY(Image image, decode_image(std::as_bytes(std::span(elements.front())), settings_.decode));
     laps.next();
     Placement& placement = facts.picture;
-    placement = {.width = image.width, .height = image.height};
+    placement = {.source_width = image.width, .source_height = image.height};
     SERIN_TRY(image, fitted(std::move(image), placement));
+    facts.input_width = image.width;
+    facts.input_height = image.height;
     laps.next();
     std::vector<Made> made;
     made.push_back(Made::numbers(model_.dtype, shape_of({image.width, image.height})));
@@ -202,8 +204,8 @@ class PictureStep final : public PreStep {
   Result<Image> fitted(Image image, Placement& placement) const {
     if (settings_.resize) {
       const PictureSize to = resized(image, *settings_.resize);
-      placement.scale_x = static_cast<double>(to.width) / image.width;
-      placement.scale_y = static_cast<double>(to.height) / image.height;
+      placement.scale_x = static_cast<float>(to.width) / static_cast<float>(image.width);
+      placement.scale_y = static_cast<float>(to.height) / static_cast<float>(image.height);
       if (static_cast<int64_t>(to.width) * to.height > settings_.decode.max_pixels)
         return Error{Code::kTooLarge, fmt::format("a picture of {}x{} would be resized to {}x{}, more than {} pixels", image.width,
                                                   image.height, to.width, to.height, settings_.decode.max_pixels)};
@@ -215,8 +217,8 @@ class PictureStep final : public PreStep {
         return invalid(fmt::format("the picture is {}x{} where {}x{} are cropped from it", image.width, image.height, to.width, to.height));
       const int left = half(image.width - to.width, rounding), top = half(image.height - to.height, rounding);
       if (image.width != to.width || image.height != to.height) image = cut(image, left, top, to);
-      placement.left -= left;
-      placement.top -= top;
+      placement.left -= static_cast<float>(left);
+      placement.top -= static_cast<float>(top);
     }
     if (settings_.pad) {
       const PictureSettings::Pad& pad = *settings_.pad;
@@ -225,8 +227,8 @@ class PictureStep final : public PreStep {
             fmt::format("the picture is {}x{} where it is padded to {}x{}", image.width, image.height, pad.to.width, pad.to.height));
       const int left = pad.centre ? (pad.to.width - image.width) / 2 : 0, top = pad.centre ? (pad.to.height - image.height) / 2 : 0;
       image = surround(image, left, top, pad);
-      placement.left += left;
-      placement.top += top;
+      placement.left += static_cast<float>(left);
+      placement.top += static_cast<float>(top);
     }
     return image;
   }

@@ -1,4 +1,4 @@
-#include "runtime/steps/pipeline.h"
+#include "runtime/steps/pipeline/pipeline.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,52 @@ namespace {
 Result<std::shared_ptr<const PreStep>> make_step(const PictureSettings& settings, std::span<const TensorFacts> model) {
   return make_picture_step(settings, model);
 }
+Result<std::shared_ptr<const PreStep>> make_step(const TextSettings& settings, std::span<const TensorFacts> model) {
+  return make_text_step(settings, model);
+}
 Result<std::shared_ptr<const PostStep>> make_step(const ClassesSettings& settings, std::span<const TensorFacts> model) {
   return make_classes_step(settings, model);
+}
+Result<std::shared_ptr<const PostStep>> make_step(const DetectionsSettings& settings, std::span<const TensorFacts> model) {
+  return make_detections_step(settings, model);
+}
+Result<std::shared_ptr<const PostStep>> make_step(const CtcSettings& settings, std::span<const TensorFacts> model) {
+  return make_ctc_step(settings, model);
+}
+Result<std::shared_ptr<const PostStep>> make_step(const EmbeddingSettings& settings, std::span<const TensorFacts> model) {
+  return make_embedding_step(settings, model);
+}
+
+Status read_pre(const config::Node& node, const FindFile& files, StepsSettings& settings) {
+  if (node.has("picture")) {
+    SERIN_TRY(PictureSettings picture, read_picture_step(node));
+    settings.pre.emplace_back(std::move(picture));
+  } else if (node.has("text")) {
+    SERIN_TRY(TextSettings text, read_text_step(node, files));
+    settings.pre.emplace_back(std::move(text));
+  } else {
+    return node.error("must be a step before a model: it begins with 'picture' or 'text'");
+  }
+  return {};
+}
+
+Status read_post(const config::Node& node, const FindFile& files, StepsSettings& settings) {
+  if (node.has("classes")) {
+    SERIN_TRY(ClassesSettings classes, read_classes_step(node, files));
+    settings.post.emplace_back(std::move(classes));
+  } else if (node.has("detections")) {
+    SERIN_TRY(DetectionsSettings detections, read_detections_step(node, files));
+    settings.post.emplace_back(std::move(detections));
+  } else if (node.has("ctc")) {
+    SERIN_TRY(CtcSettings ctc, read_ctc_step(node, files));
+    settings.post.emplace_back(std::move(ctc));
+  } else if (node.has("embedding")) {
+    SERIN_TRY(EmbeddingSettings embedding, read_embedding_step(node));
+    settings.post.emplace_back(std::move(embedding));
+  } else {
+    return node.error("must be a step after a model: it begins with 'classes', 'detections', 'ctc' or 'embedding'");
+  }
+  return {};
 }
 
 /// The items of a list of steps.
@@ -39,15 +83,13 @@ Result<StepsSettings> read_steps(const config::Node& root, const FindFile& files
   StepsSettings settings;
   SERIN_TRY(const auto pre, steps_of(root, "pre"));
   for (const config::Node& node : pre) {
-    if (!node.is_map() || !node.has("picture")) return node.error("must be a step before a model: {picture: ...}");
-    SERIN_TRY(PictureSettings picture, read_picture_step(node));
-    settings.pre.emplace_back(std::move(picture));
+    if (!node.is_map()) return node.error("must be a step: {picture: ...}");
+    SERIN_CHECK(read_pre(node, files, settings));
   }
   SERIN_TRY(const auto post, steps_of(root, "post"));
   for (const config::Node& node : post) {
-    if (!node.is_map() || !node.has("classes")) return node.error("must be a step after a model: {classes: ...}");
-    SERIN_TRY(ClassesSettings classes, read_classes_step(node, files));
-    settings.post.emplace_back(std::move(classes));
+    if (!node.is_map()) return node.error("must be a step: {classes: ...}");
+    SERIN_CHECK(read_post(node, files, settings));
   }
   return settings;
 }

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "runtime/base/config.h"
-#include "runtime/steps/model_files.h"
-#include "runtime/steps/step.h"
+#include "runtime/steps/pipeline/model_files.h"
+#include "runtime/steps/pipeline/step.h"
 
 namespace serin::steps {
 

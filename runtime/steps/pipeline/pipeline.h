@@ -13,14 +13,18 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/steps/classes_step.h"
-#include "runtime/steps/picture_step.h"
+#include "runtime/steps/pipeline/classes_step.h"
+#include "runtime/steps/pipeline/ctc_step.h"
+#include "runtime/steps/pipeline/detections_step.h"
+#include "runtime/steps/pipeline/embedding_step.h"
+#include "runtime/steps/pipeline/picture_step.h"
+#include "runtime/steps/pipeline/text_step.h"
 
 namespace serin::steps {
 
 struct StepsSettings {
-  std::vector<std::variant<PictureSettings>> pre;
-  std::vector<std::variant<ClassesSettings>> post;
+  std::vector<std::variant<PictureSettings, TextSettings>> pre;
+  std::vector<std::variant<ClassesSettings, DetectionsSettings, CtcSettings, EmbeddingSettings>> post;
 
   bool any() const { return !pre.empty() || !post.empty(); }
   friend bool operator==(const StepsSettings&, const StepsSettings&) = default;

@@ -1,4 +1,4 @@
-#include "runtime/steps/classes_step.h"
+#include "runtime/steps/pipeline/classes_step.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "runtime/steps/numbers.h"
+#include "runtime/steps/pipeline/numbers.h"
 
 namespace serin::steps {
 namespace {

@@ -1,5 +1,5 @@
 // Settings of steps, checked against a model's tensors, and one row through them.
-#include "runtime/steps/pipeline.h"
+#include "runtime/steps/pipeline/pipeline.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "kernels/float16.h"
-#include "runtime/steps/numbers.h"
+#include "runtime/steps/pipeline/numbers.h"
 
 namespace serin::steps {
 namespace {
@@ -85,8 +85,8 @@ TEST(Pictures, FramesAreInTheCornerOrAround) {
   const Ran centre = run("pre: [{picture: i, resize: {to: [20, 20], fit: inside}, pad: {to: [20, 21], place: centre}}]", grid(10, 5));
   EXPECT_EQ(centre.facts.picture.top, 5);
   EXPECT_EQ(centre.facts.picture.left, 0) << "of an odd pixel the right side has more, as in YOLOv5";
-  EXPECT_EQ(centre.facts.picture.width, 10);
-  EXPECT_EQ(centre.facts.picture.height, 5);
+  EXPECT_EQ(centre.facts.picture.source_width, 10);
+  EXPECT_EQ(centre.facts.picture.source_height, 5);
 }
 
 TEST(Pictures, LevelsAreScaledInFloats) {

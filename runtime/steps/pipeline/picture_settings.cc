@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "runtime/steps/picture_step.h"
+#include "runtime/steps/pipeline/picture_step.h"
 
 namespace serin::steps {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/steps/model_files.h"
+#include "runtime/steps/pipeline/model_files.h"
 
 #include "runtime/base/file.h"
 

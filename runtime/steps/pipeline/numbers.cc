@@ -1,4 +1,4 @@
-#include "runtime/steps/numbers.h"
+#include "runtime/steps/pipeline/numbers.h"
 
 #include <fmt/format.h>
 

@@ -17,8 +17,8 @@
 
 #include "runtime/base/config.h"
 #include "runtime/steps/decode.h"
+#include "runtime/steps/pipeline/step.h"
 #include "runtime/steps/resize.h"
-#include "runtime/steps/step.h"
 
 namespace serin::steps {
 

@@ -15,6 +15,7 @@
 #include "kernels/tensor.h"
 #include "runtime/base/aligned_buffer.h"
 #include "runtime/base/result.h"
+#include "runtime/steps/vision/placement.h"
 
 namespace serin::steps {
 
@@ -53,17 +54,11 @@ struct Made {
   }
 };
 
-/// How the client's picture lies in the model's: x in the model is x in the source times scale_x, plus left.
-struct Placement {
-  int width = 0, height = 0;  ///< of the source; 0: no step read a picture
-  double scale_x = 1, scale_y = 1;
-  double left = 0, top = 0;
-};
-
 /// Facts that steps before the model leave for those after it.
 struct RowFacts {
-  Placement picture;
-  std::vector<int64_t> mask;  ///< of a text's tokens: 1, or 0 for padding; empty: no step read a text
+  Placement picture;                      ///< source_width 0: no step read a picture
+  int input_width = 0, input_height = 0;  ///< of the model's tensor of pixels
+  std::vector<int64_t> mask;              ///< of a text's tokens: 1, or 0 for padding; empty: no step read a text
 };
 
 /// Measures the parts of a step, in the order of its parts().
