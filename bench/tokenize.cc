@@ -1,4 +1,4 @@
-// tokenize.cc: Serin's side of bench/tokenizers. It reads texts (each: its length in 4 bytes, then its bytes), and prints ids or times.
+// tokenize.cc: Serin's side of bench/tokenizers_bench.py. It reads texts (each: its length in 4 bytes, then its bytes), and prints ids or times.
 //
 //   tokenize TOKENIZER TEXTS ids [MAX_LENGTH]      a line of ids for each text
 //   tokenize TOKENIZER TEXTS pairs [MAX_LENGTH]    a line "ids / types" for each two texts

@@ -68,6 +68,11 @@ bool looks_like_json(std::string_view contents) {
   return at != std::string_view::npos && contents[at] == '{' && contents.find('"') != std::string_view::npos;
 }
 
+/// Its first field is a piece, and scores have zero bytes.
+bool looks_like_sentencepiece(std::string_view contents) {
+  return contents.starts_with('\n') && contents.find('\0') != std::string_view::npos;
+}
+
 /// One call of encode(): the texts become ids here.
 class Run {
  public:
@@ -141,12 +146,17 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const std::string& path
     config = std::move(*beside);
   else if (beside.error().code != Code::kNotFound)
     return beside.error();
-  auto parts = looks_like_json(contents)                                                ? load_tokenizer_json(contents)
-               : contents.starts_with("\n") && contents.find('\0') != std::string::npos ? load_sentencepiece(contents, config, options)
-                                                                                        : load_vocab_txt(contents, config, options);
-  if (!parts) return parts.error().in(path);
-  (*parts)->max_text_bytes = options.max_text_bytes;
-  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(*parts)));  // NOLINT: the constructor is private
+  auto tokenizer = read(contents, config, options);
+  if (!tokenizer) return tokenizer.error().in(path);
+  return tokenizer;
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::read(std::string_view contents, const std::string& config, const LoadOptions& options) {
+  SERIN_TRY(auto parts, looks_like_json(contents)            ? load_tokenizer_json(contents)
+                        : looks_like_sentencepiece(contents) ? load_sentencepiece(contents, config, options)
+                                                             : load_vocab_txt(contents, config, options));
+  parts->max_text_bytes = options.max_text_bytes;
+  return std::shared_ptr<const Tokenizer>(new Tokenizer(std::move(parts)));  // NOLINT: the constructor is private
 }
 
 Result<Encoding> Tokenizer::encode(std::string_view text, std::optional<std::string_view> pair, const EncodeOptions& options) const {

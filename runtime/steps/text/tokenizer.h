@@ -50,6 +50,10 @@ class Tokenizer {
   /// kUnsupported: it is valid and asks for something that is missing here, which is named.
   static Result<std::shared_ptr<const Tokenizer>> load(const std::string& path, const LoadOptions& options = {});
 
+  /// The same from memory; `config` is the tokenizer_config.json, or empty.
+  static Result<std::shared_ptr<const Tokenizer>> read(std::string_view contents, const std::string& config,
+                                                       const LoadOptions& options = {});
+
   ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;

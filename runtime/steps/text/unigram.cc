@@ -69,7 +69,8 @@ class Unigram final : public Model {
       bool single = false;
       const auto arrive = [&](size_t bytes, double score, int32_t id) {
         Workspace::Arrival& there = arrivals[at + bytes];
-        if (there.begin < 0 || here + score > there.score) there = {rounded(here + score), static_cast<int32_t>(at), id};
+        const double sum = rounded(here + score);
+        if (there.begin < 0 || sum > there.score) there = {sum, static_cast<int32_t>(at), id};
       };
       trie_.each_prefix(word.substr(at), [&](size_t bytes, int32_t id) {
         arrive(bytes, scores_[static_cast<size_t>(id)], id);
