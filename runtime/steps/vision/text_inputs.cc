@@ -17,12 +17,16 @@ namespace {
 constexpr int kLargestTextSide = 1 << 20;
 constexpr int64_t kMostInputPixels = 64'000'000;
 constexpr int kSmallTogether = 64, kSmallSide = 32;
+constexpr int kStrideOfExact = 32;
 
 Status check_input(Size picture, const DetectorInputOptions& options) {
   if (std::min(picture.width, picture.height) < 1 || std::max(picture.width, picture.height) > kLargestTextSide)
     return invalid(
         fmt::format("text detection: a picture of {} x {}; sides are from 1 to {}", picture.width, picture.height, kLargestTextSide));
   const auto sensible = [](int value, int least) { return value >= least && value <= kLargestTextSide; };
+  if (options.exact && !(sensible(options.exact->width, 1) && sensible(options.exact->height, 1)))
+    return invalid(fmt::format("text detection: an input of {} x {}; sides are from 1 to {}", options.exact->width, options.exact->height,
+                               kLargestTextSide));
   if (!sensible(options.side, 1) || !sensible(options.multiple, 1) || !sensible(options.largest, 0))
     return invalid(fmt::format("text detection: limit_side_len {}, multiples of {}, max_side_limit {}: they are from 1 to {}", options.side,
                                options.multiple, options.largest, kLargestTextSide));
@@ -39,6 +43,31 @@ double ratio_of(Size picture, const DetectorInputOptions& options) {
     case SideLimit::kExactUp: break;
   }
   return side / longer;
+}
+
+struct Sides {
+  double width, height;
+};
+
+Sides exact_sides(Size picture, const DetectorInputOptions& options) {
+  const double width = options.exact->width, height = options.exact->height;
+  if (!options.keep_ratio) return {width, height};
+  return {std::ceil(picture.width * height / picture.height / kStrideOfExact) * kStrideOfExact, height};
+}
+
+Sides limited_sides(Size picture, const DetectorInputOptions& options) {
+  const double ratio = ratio_of(picture, options);
+  double width = std::trunc(picture.width * ratio), height = std::trunc(picture.height * ratio);
+  if (options.largest > 0 && std::max(width, height) > options.largest) {
+    const double smaller = options.largest / std::max(width, height);
+    width = std::trunc(width * smaller), height = std::trunc(height * smaller);
+  }
+  const double multiple = options.multiple;
+  const auto multiple_of = [&](double side) {
+    const double count = options.limit == SideLimit::kExactUp ? std::ceil(side / multiple) : std::nearbyint(side / multiple);
+    return std::max(count, 1.) * multiple;
+  };
+  return {multiple_of(width), multiple_of(height)};
 }
 
 Image with_black_border(const Image& image) {
@@ -60,18 +89,7 @@ Status check_recogniser(const RecogniserOptions& options) {
 
 Result<Size> detector_input_size(Size picture, const DetectorInputOptions& options) {
   SERIN_CHECK(check_input(picture, options));
-  const double ratio = ratio_of(picture, options);
-  double width = std::trunc(picture.width * ratio), height = std::trunc(picture.height * ratio);
-  if (options.largest > 0 && std::max(width, height) > options.largest) {
-    const double smaller = options.largest / std::max(width, height);
-    width = std::trunc(width * smaller), height = std::trunc(height * smaller);
-  }
-  const double multiple = options.multiple;
-  const auto multiple_of = [&](double side) {
-    const double count = options.limit == SideLimit::kExactUp ? std::ceil(side / multiple) : std::nearbyint(side / multiple);
-    return std::max(count, 1.) * multiple;
-  };
-  width = multiple_of(width), height = multiple_of(height);
+  const auto [width, height] = options.exact ? exact_sides(picture, options) : limited_sides(picture, options);
   if (width * height > kMostInputPixels)
     return Error{Code::kTooLarge, fmt::format("text detection: the input of a picture of {} x {} would have more than {} pixels",
                                               picture.width, picture.height, kMostInputPixels)};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "runtime/base/result.h"
@@ -23,6 +24,9 @@ enum class SideLimit : uint8_t {
 };
 
 struct DetectorInputOptions {
+  std::optional<Size> exact;  ///< this size, and nothing below counts (image_shape)
+  bool keep_ratio = false;    ///< of `exact` only the height; the width keeps the ratio and becomes the next multiple of 32
+
   SideLimit limit = SideLimit::kShortest;
   int side = 736;      ///< limit_side_len
   int multiple = 32;   ///< both sides become multiples of it, to the nearest

@@ -80,6 +80,10 @@ TEST(TextInputs, OfSizesThatMakeNoSenseAreRefused) {
   EXPECT_EQ(detector_input_size({0, 5}, {}).error().code, Code::kInvalidArgument);
   EXPECT_EQ(detector_input_size({1 << 21, 5}, {}).error().code, Code::kInvalidArgument);
   EXPECT_EQ(detector_input_size({50, 5}, {.side = 0}).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(*detector_input_size({50, 25}, {.exact = Size{800, 640}}), (Size{800, 640}));
+  EXPECT_EQ(*detector_input_size({50, 30}, {.exact = Size{800, 640}, .keep_ratio = true}), (Size{1088, 640}));  // 1066.7
+  EXPECT_EQ(detector_input_size({1 << 20, 1}, {.exact = Size{800, 640}, .keep_ratio = true}).error().code, Code::kTooLarge);
+  EXPECT_EQ(detector_input_size({50, 5}, {.exact = Size{0, 640}}).error().code, Code::kInvalidArgument);
   EXPECT_EQ(detector_input_size({50, 5}, {.multiple = 0}).error().code, Code::kInvalidArgument);
   EXPECT_EQ(detector_input_size({1 << 20, 1}, {.largest = 0}).error().code, Code::kTooLarge);
   EXPECT_EQ(*detector_input_size({1 << 20, 1}, {}), (Size{4000, 32}));
