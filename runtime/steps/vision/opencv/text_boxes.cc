@@ -74,7 +74,8 @@ class Scores {
   }
 
   std::optional<float> within(const std::vector<cv::Point>& polygon, const cv::Rect& place) {
-    if ((left_ -= int64_t{place.width} * place.height) < 0) return std::nullopt;
+    left_ -= int64_t{place.width} * place.height;
+    if (left_ < 0) return std::nullopt;
     mask_.create(place.size(), CV_8UC1);
     mask_.setTo(0);
     cv::fillPoly(mask_, std::vector<std::vector<cv::Point>>{polygon}, 1);

@@ -16,6 +16,7 @@ namespace {
 #define SERIN_UNREACHABLE(name) \
   extern "C" void name() { unreachable(#name); }
 
+// NOLINTBEGIN(readability-identifier-naming): the names are theirs
 SERIN_UNREACHABLE(glXGetProcAddressARB)
 SERIN_UNREACHABLE(cblas_sgemm)
 SERIN_UNREACHABLE(cblas_dgemm)
@@ -35,5 +36,6 @@ SERIN_UNREACHABLE(sposv_)
 SERIN_UNREACHABLE(dposv_)
 SERIN_UNREACHABLE(spotrf_)
 SERIN_UNREACHABLE(dpotrf_)
+// NOLINTEND(readability-identifier-naming)
 
 #undef SERIN_UNREACHABLE
