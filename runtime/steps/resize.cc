@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::pair<std::string_view, Resample> kNames[] = {
     {"cv2.nearest", Resample::kCvNearest},  {"cv2.linear", Resample::kCvLinear},    {"cv2.area", Resample::kCvArea},
+    {"cv2.cubic", Resample::kCvCubic},
     {"pil.nearest", Resample::kPilNearest}, {"pil.box", Resample::kPilBox},         {"pil.bilinear", Resample::kPilBilinear},
     {"pil.hamming", Resample::kPilHamming}, {"pil.bicubic", Resample::kPilBicubic}, {"pil.lanczos", Resample::kPilLanczos},
 };

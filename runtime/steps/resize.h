@@ -16,6 +16,7 @@ enum class Resample : uint8_t {
   kCvNearest,
   kCvLinear,
   kCvArea,
+  kCvCubic,  ///< by Vision::resize_cubic of vision/text_boxes.h only
   kPilNearest,
   kPilBox,
   kPilBilinear,
@@ -27,7 +28,7 @@ enum class Resample : uint8_t {
 /// "cv2.linear", "pil.bicubic" ...
 std::optional<Resample> find_resample(std::string_view name);
 
-/// `width` and `height` are at least 1.
+/// `width` and `height` are at least 1. Not for kCvCubic.
 Image resize(const Image& image, int width, int height, Resample rule);
 
 /// One file each.

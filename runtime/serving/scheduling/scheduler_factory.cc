@@ -24,18 +24,20 @@ void take_any_rows(Served& served, const ModelSettings& settings) {
   served.scheduler = std::make_shared<SplittingScheduler>(std::move(served.scheduler), served.max_batch, 2 * served.instances);
 }
 
+size_t most_waiting(const ModelSettings& settings) { return settings.queues.levels[settings.queues.standard - 1].limit; }
+
 /// Its rows run one by one up to the model, whose batches they share.
 Result<Served> with_steps(Served served, const ModelSettings& settings, Host& host, const std::shared_ptr<ModelMetrics>& metrics) {
   if (served.stateful || settings.sequences) return invalid("a model of sequences has no 'pre' and no 'post'");
   if (served.reshapes.any()) return invalid("'pre' and 'post' do not go with 'reshape' of config.pbtxt");
   const size_t side_by_side = static_cast<size_t>(served.max_batch) * served.instances + static_cast<size_t>(host.pool.cores());
-  SERIN_TRY(served, StepsScheduler::over(std::move(served), settings, host, metrics));
+  const auto found = served.steps;
+  const steps::StepsSettings& steps = found ? *found : settings.steps;
+  SERIN_TRY(served, StepsScheduler::over(std::move(served), steps, most_waiting(settings), host, metrics));
   served.max_rows = settings.config ? served.max_batch : INT64_MAX;
   served.scheduler = std::make_shared<SplittingScheduler>(std::move(served.scheduler), 1, side_by_side);
   return served;
 }
-
-size_t most_waiting(const ModelSettings& settings) { return settings.queues.levels[settings.queues.standard - 1].limit; }
 
 /// Reads the pages of a request side by side.
 Result<Served> ocr_of(const std::string& name, const ModelSettings& settings, const ServedModels& models, Host& host,
@@ -55,7 +57,9 @@ Result<Served> ocr_of(const std::string& name, const ModelSettings& settings, co
 
 Result<Served> SchedulerFactory::load(const std::string& name, const std::string& path, const ModelSettings& settings,
                                       const std::shared_ptr<ModelMetrics>& metrics) const {
-  return EngineScheduler::load(name, path, settings, host_, metrics);
+  SERIN_TRY(Served served, EngineScheduler::load(name, path, settings, host_, metrics));
+  if (!settings.steps.given && !settings.config && !settings.sequences) served.steps = StepsScheduler::find_steps(name, path, served);
+  return served;
 }
 
 Result<Served> SchedulerFactory::of_steps(const std::string& name, const ModelSettings& settings, const ServedModels& steps,
@@ -75,7 +79,7 @@ Result<Served> SchedulerFactory::of_steps(const std::string& name, const ModelSe
 
 /// Kept responses are those of the model, in its own shapes; sequences fill in inputs that clients do not see.
 Status SchedulerFactory::wrap(Served& served, const ModelSettings& settings, const std::shared_ptr<ModelMetrics>& metrics) const {
-  if (settings.steps.any()) {
+  if (served.steps || settings.steps.any()) {
     SERIN_TRY(served, with_steps(std::move(served), settings, host_, metrics));
   } else if (!settings.ensemble) {
     take_any_rows(served, settings);

@@ -29,6 +29,7 @@ struct Served {
   bool stateful = false;            ///< an answer depends on earlier requests
   TensorReshapes reshapes;          ///< shapes of tensors for clients; the scheduler has the model's shapes
   int64_t max_rows = INT64_MAX;     ///< in one request: more than max_batch rows run in parts
+  std::shared_ptr<const steps::StepsSettings> steps = {};  ///< of a file next to the model, where its settings have none; null: none
 };
 
 /// Immutable and thread-safe.

@@ -5,9 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <new>
 #include <utility>
 #include <vector>
+
+#include "runtime/base/log.h"
+#include "runtime/steps/pipeline/paddle_steps.h"
+#include "runtime/steps/vision/paddle_export.h"
 
 namespace serin::serving {
 namespace {
@@ -234,24 +239,43 @@ StepsScheduler::StepsScheduler(std::shared_ptr<Scheduler> below, std::shared_ptr
   for (const std::string_view part : pipeline_->parts()) durations_.emplace(part, metrics.step_seconds(host.metrics, part));
 }
 
-Result<Served> StepsScheduler::over(Served served, const ModelSettings& settings, Host& host,
+Result<Served> StepsScheduler::over(Served served, const steps::StepsSettings& settings, size_t most_waiting, Host& host,
                                     const std::shared_ptr<ModelMetrics>& metrics) {
   protocol::Signature& signature = served.signature;
   SERIN_CHECK(check_rank(signature.inputs));
   SERIN_CHECK(check_rank(signature.outputs));
-  Rows rows;
-  for (const auto& spec : signature.inputs) rows.inputs.push_back(has_rows(spec, served.batchable, /*input=*/true));
-  for (const auto& spec : signature.outputs) rows.outputs.push_back(has_rows(spec, served.batchable, /*input=*/false));
-  SERIN_TRY(auto pipeline,
-            Pipeline::make(settings.steps, facts_of(signature.inputs, rows.inputs), facts_of(signature.outputs, rows.outputs)));
+  Rows rows = rows_of(served);
+  SERIN_TRY(auto pipeline, Pipeline::make(settings, facts_of(signature.inputs, rows.inputs), facts_of(signature.outputs, rows.outputs)));
   std::vector<protocol::TensorSpec> model_inputs = signature.inputs;
   signature.inputs = specs_for_clients(pipeline->inputs(), model_inputs);
   signature.outputs = specs_for_clients(pipeline->outputs(), signature.outputs);
-  const size_t most_waiting = settings.queues.levels[settings.queues.standard - 1].limit;
   served.scheduler = std::shared_ptr<StepsScheduler>(new StepsScheduler(std::move(served.scheduler), std::move(pipeline), std::move(rows),
                                                                         std::move(model_inputs), most_waiting, host, *metrics));
   served.batchable = true;
   return served;
+}
+
+StepsScheduler::Rows StepsScheduler::rows_of(const Served& served) {
+  Rows rows;
+  for (const auto& spec : served.signature.inputs) rows.inputs.push_back(has_rows(spec, served.batchable, /*input=*/true));
+  for (const auto& spec : served.signature.outputs) rows.outputs.push_back(has_rows(spec, served.batchable, /*input=*/false));
+  return rows;
+}
+
+std::shared_ptr<const steps::StepsSettings> StepsScheduler::find_steps(const std::string& name, const std::string& path, const Served& served) {
+  const auto file = steps::find_paddle_export(std::filesystem::path(path).parent_path());
+  if (!file) return nullptr;
+  const std::string base = std::filesystem::path(*file).filename();
+  const auto read = [&]() -> Result<std::optional<steps::StepsSettings>> {
+    SERIN_TRY(const steps::PaddleExport model, steps::load_paddle_export(*file));
+    const Rows rows = rows_of(served);
+    return steps::steps_of_paddle(model, facts_of(served.signature.inputs, rows.inputs), facts_of(served.signature.outputs, rows.outputs));
+  };
+  auto found = read();
+  if (!found) log::warning("{}: {} is not used, clients send tensors: {}", name, base, found.error().message);
+  if (!found || !*found) return nullptr;
+  log::info("{}: clients send pictures, as {} says; 'pre: []' in serin.yaml lets them send tensors", name, base);
+  return std::make_shared<const steps::StepsSettings>(std::move(**found));
 }
 
 void StepsScheduler::observe(std::string_view part, std::chrono::nanoseconds took) const {

@@ -21,8 +21,13 @@ namespace serin::serving {
 
 class StepsScheduler final : public Scheduler, public std::enable_shared_from_this<StepsScheduler> {
  public:
-  /// Puts the steps of the settings around a loaded model; its signature becomes that of the clients. kInvalidArgument: they do not fit it.
-  static Result<Served> over(Served served, const ModelSettings& settings, Host& host, const std::shared_ptr<ModelMetrics>& metrics);
+  /// Puts steps around a loaded model; its signature becomes that of the clients. At most `most_waiting` rows wait before the model.
+  /// kInvalidArgument: the steps do not fit the model.
+  static Result<Served> over(Served served, const steps::StepsSettings& settings, size_t most_waiting, Host& host,
+                             const std::shared_ptr<ModelMetrics>& metrics);
+  /// Returns the steps that a file of Paddle's projects next to the model describes (paddle_steps.h), or null. The log says so, also if the
+  /// file cannot be used. `name` is for the log, `path` is the model's file or folder.
+  static std::shared_ptr<const steps::StepsSettings> find_steps(const std::string& name, const std::string& path, const Served& served);
 
   Status submit(JobPtr job) override;
   void withdraw(const JobPtr& job) override;
@@ -39,6 +44,7 @@ class StepsScheduler final : public Scheduler, public std::enable_shared_from_th
 
   StepsScheduler(std::shared_ptr<Scheduler> below, std::shared_ptr<const steps::Pipeline> pipeline, Rows rows,
                  std::vector<protocol::TensorSpec> inputs, size_t most_waiting, Host& host, ModelMetrics& metrics);
+  static Rows rows_of(const Served& served);
   void observe(std::string_view part, std::chrono::nanoseconds took) const;
 
   const std::shared_ptr<Scheduler> below_;

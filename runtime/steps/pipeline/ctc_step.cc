@@ -3,9 +3,18 @@
 #include <fmt/format.h>
 
 #include "runtime/steps/pipeline/numbers.h"
+#include "runtime/steps/vision/paddle_export.h"
 
 namespace serin::steps {
 namespace {
+
+/// The one in an inference.yml of PaddleOCR.
+Result<Dictionary> dictionary_of_export(const std::string& path) {
+  SERIN_TRY(const PaddleExport model, load_paddle_export(path));
+  const auto* const text = std::get_if<ReadTextStep>(&model.after);
+  if (!text || text->characters.empty()) return invalid(fmt::format("{}: it has no character_dict", path));
+  return Dictionary::of(text->characters, text->with_space, "of inference.yml");
+}
 
 class CtcStep final : public PostStep {
  public:
@@ -43,7 +52,7 @@ Result<Dictionary> read_dictionary(const config::Node& node, const FindFile& fil
   SERIN_TRY(const config::Node file, node.at("dictionary"));
   SERIN_TRY(const std::string path, find_file(file, files));
   SERIN_TRY(const bool space, node.boolean("space", true));
-  auto dictionary = Dictionary::load(path, space);
+  auto dictionary = path.ends_with(".yml") ? dictionary_of_export(path) : Dictionary::load(path, space);
   if (!dictionary) return file.error(dictionary.error().message);
   return dictionary;
 }

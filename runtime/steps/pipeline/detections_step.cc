@@ -13,11 +13,12 @@ namespace {
 
 constexpr int64_t kMostDetections = 100'000;
 
-/// A tensor as two axes: those of length 1 in front are left out.
+/// A tensor as two axes: those of length 1 in front are left out. One box may lack the axis of boxes.
 Result<Shape> two_axes(const TensorView& tensor, const std::string& name) {
   std::span<const int64_t> dims = tensor.shape.dims();
   while (dims.size() > 2 && dims.front() == 1) dims = dims.subspan(1);
   if (dims.size() == 2) return Shape(dims);
+  if (dims.size() == 1) return Shape{1, dims[0]};
   return Error{Code::kInternal, fmt::format("output '{}' is {} and not a list of boxes", name, tensor.shape.str())};
 }
 
@@ -39,7 +40,7 @@ class DetectionsStep final : public PostStep {
     if (!found) return Error{Code::kInternal, fmt::format("output '{}': {}", settings_.outputs[0], found.error().message)};
     if (!settings_.suppressed) {
       *found = suppress(std::move(*found), settings_.suppress);
-      if (facts.picture.source_width > 0) place_in_source(*found, facts.picture);
+      if (facts.picture.source_width > 0 && !settings_.in_source) place_in_source(*found, facts.picture);
     }
     std::vector<Made> made;
     made.push_back(Made::strings({detections_as_json(*found, settings_.labels)}, {}));
@@ -84,6 +85,7 @@ Status read_head(const config::Node& node, DetectionsSettings& settings) {
   SERIN_TRY(head.last_is_background, node.boolean("background", false));
   SERIN_TRY(head.every_class, node.boolean("every_class", false));
   SERIN_TRY(settings.relative, node.boolean("relative", false));
+  SERIN_TRY(settings.in_source, node.boolean("in_source", false));
   SERIN_TRY(const double score, node.number("score", 0, 1, head.score_threshold));
   head.score_threshold = static_cast<float>(score);
   if (head.objectness && settings.outputs.size() > 1)
@@ -95,7 +97,7 @@ Status read_head(const config::Node& node, DetectionsSettings& settings) {
 }  // namespace
 
 Result<DetectionsSettings> read_detections_step(const config::Node& node, const FindFile& files) {
-  SERIN_CHECK(node.allow_only({"detections", "form", "transposed", "objectness", "activation", "background", "every_class", "relative",
+  SERIN_CHECK(node.allow_only({"detections", "form", "transposed", "objectness", "activation", "background", "every_class", "relative", "in_source",
                                "score", "iou", "most", "across_labels", "labels", "name"}));
   DetectionsSettings settings;
   SERIN_TRY(const config::Node outputs, node.at("detections"));
@@ -122,7 +124,7 @@ Result<std::shared_ptr<const PostStep>> make_detections_step(DetectionsSettings 
   for (const std::string& name : settings.outputs) {
     const TensorFacts* const output = find_tensor(model, name);
     if (!output) return invalid(fmt::format("step 'detections: {}': the model has no such output", name));
-    if (!is_number(output->dtype) || output->shape.rank() < 2)
+    if (!is_number(output->dtype) || output->shape.is_scalar())
       return invalid(fmt::format("step 'detections: {}': the output is {} {} for one row, and not a list of boxes", name,
                                  dtype_name(output->dtype), output->shape.str()));
   }

@@ -7,6 +7,7 @@
 
 #include "runtime/steps/pipeline/ctc_step.h"
 #include "runtime/steps/pipeline/numbers.h"
+#include "runtime/steps/pipeline/picture_step.h"
 #include "runtime/steps/vision/answer_json.h"
 
 namespace serin::steps {
@@ -77,7 +78,7 @@ Result<OcrSettings> read_ocr(const config::Node& node, const FindFile& files) {
   SERIN_TRY(settings.input, node.text("picture", settings.input));
   SERIN_TRY(settings.output, node.text("texts", settings.output));
   SERIN_TRY(settings.decode.orient, node.boolean("orient", true));
-  SERIN_TRY(settings.decode.max_pixels, node.integer("max_pixels", 1, 1'000'000'000, 32'000'000));
+  SERIN_TRY(settings.decode.max_pixels, node.integer("max_pixels", 1, 1'000'000'000, PictureSettings::kMostPixels));
   SERIN_TRY(const config::Node detector, node.at("detector"));
   SERIN_CHECK(read_detector(detector, settings));
   SERIN_TRY(const config::Node recogniser, node.at("recognizer"));

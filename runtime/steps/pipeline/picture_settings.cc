@@ -43,8 +43,8 @@ Result<PictureSettings::Resize> read_resize(const config::Node& node) {
   SERIN_TRY(const config::Node to, node.at("to"));
   SERIN_TRY(resize.to, read_size(to));
   if (const auto fit = node.find("fit")) {
-    SERIN_TRY(const std::string word, fit->one_of({"exact", "shortest", "inside"}));
-    resize.fit = word == "exact" ? Fit::kExact : word == "shortest" ? Fit::kShortest : Fit::kInside;
+    SERIN_TRY(const std::string word, fit->one_of({"exact", "shortest", "inside", "turned"}));
+    resize.fit = word == "exact" ? Fit::kExact : word == "shortest" ? Fit::kShortest : word == "inside" ? Fit::kInside : Fit::kTurned;
     if (resize.fit == Fit::kShortest && !to.is_scalar()) return to.error("'fit: shortest' takes one size, that of the shorter side");
   }
   if (const auto rule = node.find("rule")) {
@@ -52,7 +52,7 @@ Result<PictureSettings::Resize> read_resize(const config::Node& node) {
     const auto found = find_resample(word);
     if (!found)
       return rule->error(
-          fmt::format("must be cv2.nearest, cv2.linear, cv2.area, or pil.nearest, pil.box, pil.bilinear, pil.hamming, "
+          fmt::format("must be cv2.nearest, cv2.linear, cv2.area, cv2.cubic, or pil.nearest, pil.box, pil.bilinear, pil.hamming, "
                       "pil.bicubic, pil.lanczos, not '{}'",
                       word));
     resize.rule = *found;
@@ -75,10 +75,15 @@ Result<PictureSettings::Crop> read_crop(const config::Node& node) {
 }
 
 Result<PictureSettings::Pad> read_pad(const config::Node& node) {
-  SERIN_CHECK(node.allow_only({"to", "value", "place"}));
+  SERIN_CHECK(node.allow_only({"to", "multiple", "value", "place"}));
   PictureSettings::Pad pad;
-  SERIN_TRY(const config::Node to, node.at("to"));
-  SERIN_TRY(pad.to, read_size(to));
+  if (const auto multiple = node.find("multiple")) {
+    if (node.has("to")) return multiple->error("excludes 'to'");
+    SERIN_TRY(pad.multiple, read_side(*multiple));
+  } else {
+    SERIN_TRY(const config::Node to, node.at("to"));
+    SERIN_TRY(pad.to, read_size(to));
+  }
   SERIN_TRY(const int64_t value, node.integer("value", 0, 255, 0));
   pad.value = static_cast<uint8_t>(value);
   if (const auto place = node.find("place")) {
@@ -117,7 +122,7 @@ Result<PictureSettings> read_picture_step(const config::Node& node) {
     settings.decode.color = word == "rgb" ? Color::kRgb : word == "bgr" ? Color::kBgr : Color::kGray;
   }
   SERIN_TRY(settings.decode.orient, node.boolean("orient", true));
-  SERIN_TRY(settings.decode.max_pixels, node.integer("max_pixels", 1, 1'000'000'000, 32'000'000));
+  SERIN_TRY(settings.decode.max_pixels, node.integer("max_pixels", 1, 1'000'000'000, PictureSettings::kMostPixels));
   if (const auto resize = node.find("resize")) {
     SERIN_TRY(settings.resize, read_resize(*resize));
   }

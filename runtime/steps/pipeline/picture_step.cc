@@ -8,6 +8,8 @@
 #include <cstring>
 
 #include "kernels/float16.h"
+#include "runtime/steps/vision/paddle_model.h"
+#include "runtime/steps/vision/text_boxes.h"
 
 namespace serin::steps {
 namespace {
@@ -47,6 +49,10 @@ int rounded_side(double exact, Rounding rounding) {
   return static_cast<int>(std::clamp(rounding == Rounding::kDown ? std::floor(exact) : std::nearbyint(exact), 1.0, 1e9));
 }
 
+double inner_ratio(const Image& image, const PictureSize& to) {
+  return std::min(static_cast<double>(to.width) / image.width, static_cast<double>(to.height) / image.height);
+}
+
 PictureSize resized(const Image& image, const PictureSettings::Resize& resize) {
   switch (resize.fit) {
     case PictureSettings::Fit::kExact: break;
@@ -57,9 +63,14 @@ PictureSize resized(const Image& image, const PictureSettings::Resize& resize) {
       const int other = rounded_side(exact, resize.rounding);
       return image.width <= image.height ? PictureSize{side, other} : PictureSize{other, side};
     }
+    case PictureSettings::Fit::kTurned: {
+      ResizeStep turned{.rule = ResizeStep::Rule::kWithin};
+      turned.size = {resize.to.width, resize.to.height};
+      const Size size = turned.size_of({image.width, image.height});
+      return {size.width, size.height};
+    }
     case PictureSettings::Fit::kInside: {
-      const double factor =
-          std::min(static_cast<double>(resize.to.width) / image.width, static_cast<double>(resize.to.height) / image.height);
+      const double factor = inner_ratio(image, resize.to);
       return {std::min(resize.to.width, rounded_side(image.width * factor, resize.rounding)),
               std::min(resize.to.height, rounded_side(image.height * factor, resize.rounding))};
     }
@@ -74,9 +85,9 @@ Image cut(const Image& image, int left, int top, const PictureSize& size) {
   return out;
 }
 
-Image surround(const Image& image, int left, int top, const PictureSettings::Pad& pad) {
-  Image out = blank_image(pad.to.width, pad.to.height, image.channels);
-  std::ranges::fill(out.pixels, pad.value);
+Image surround(const Image& image, int left, int top, const PictureSize& size, uint8_t value) {
+  Image out = blank_image(size.width, size.height, image.channels);
+  std::ranges::fill(out.pixels, value);
   const size_t row_bytes = static_cast<size_t>(image.width) * static_cast<size_t>(image.channels);
   for (int y = 0; y < image.height; ++y) std::memcpy(out.pixels.data() + out.offset(left, top + y), image.row(y), row_bytes);
   return out;
@@ -108,22 +119,27 @@ Levels<T> levels_of(const PictureSettings& settings, const Convert& convert) {
   return levels;
 }
 
+/// Writes a picture into the upper left corner of a tensor of that size, which is zero elsewhere.
 template <class T>
-void spread(const Image& image, const Levels<T>& levels, bool channels_first, T* out) {
-  const size_t pixels = static_cast<size_t>(image.width) * static_cast<size_t>(image.height), channels = levels.size();
-  const uint8_t* in = image.pixels.data();
+void spread(const Image& image, const PictureSize& size, const Levels<T>& levels, bool channels_first, T* out) {
+  const size_t channels = levels.size(), plane = static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
+  if (size.width != image.width || size.height != image.height) std::fill_n(out, plane * channels, T{});
   for (size_t channel = 0; channel < channels; ++channel) {
     const std::array<T, 256>& level = levels[channel];
-    T* to = channels_first ? out + channel * pixels : out + channel;
     const size_t stride = channels_first ? 1 : channels;
-    for (size_t pixel = 0; pixel < pixels; ++pixel) to[pixel * stride] = level[in[pixel * channels + channel]];
+    T* const first = channels_first ? out + channel * plane : out + channel;
+    for (int y = 0; y < image.height; ++y) {
+      const uint8_t* const in = image.row(y) + channel;
+      T* const to = first + static_cast<size_t>(y) * static_cast<size_t>(size.width) * stride;
+      for (size_t x = 0; x < static_cast<size_t>(image.width); ++x) to[x * stride] = level[in[x * channels]];
+    }
   }
 }
 
-class PictureStep final : public PreStep {
+class PictureInputStep final : public PreStep {
  public:
-  PictureStep(PictureSettings settings, const TensorFacts& model, Layout layout)
-      : settings_(std::move(settings)), model_(model), channels_first_(layout == Layout::kChannelsFirst) {
+  PictureInputStep(PictureSettings settings, const TensorFacts& model, Layout layout, std::optional<Vision> vision)
+      : settings_(std::move(settings)), model_(model), vision_(std::move(vision)), channels_first_(layout == Layout::kChannelsFirst) {
     if (model.dtype == DType::kFloat32)
       floats_ = levels_of<float>(settings_, [](float value) { return value; });
     else if (model.dtype == DType::kFloat16)
@@ -161,18 +177,19 @@ class PictureStep final : public PreStep {
     Placement& placement = facts.picture;
     placement = {.source_width = image.width, .source_height = image.height};
     SERIN_TRY(image, fitted(std::move(image), placement));
-    facts.input_width = image.width;
-    facts.input_height = image.height;
+    const PictureSize size = padded(image);
+    facts.input_width = size.width;
+    facts.input_height = size.height;
     laps.next();
     std::vector<Made> made;
-    made.push_back(Made::numbers(model_.dtype, shape_of({image.width, image.height})));
+    made.push_back(Made::numbers(model_.dtype, shape_of(size)));
     void* const out = made.front().memory.data();
     if (model_.dtype == DType::kFloat32)
-      spread(image, floats_, channels_first_, static_cast<float*>(out));
+      spread(image, size, floats_, channels_first_, static_cast<float*>(out));
     else if (model_.dtype == DType::kFloat16)
-      spread(image, halves_, channels_first_, static_cast<uint16_t*>(out));
+      spread(image, size, halves_, channels_first_, static_cast<uint16_t*>(out));
     else
-      spread(image, bytes_, channels_first_, static_cast<uint8_t*>(out));
+      spread(image, size, bytes_, channels_first_, static_cast<uint8_t*>(out));
     if (!settings_.shape_to.empty()) made.push_back(pair_of(image.height, image.width));
     if (!settings_.scale_to.empty()) made.push_back(pair_of(placement.scale_y, placement.scale_x));
     laps.next();
@@ -189,7 +206,7 @@ class PictureStep final : public PreStep {
 
   /// -1 where it follows from the picture.
   PictureSize size_made() const {
-    if (settings_.pad) return settings_.pad->to;
+    if (settings_.pad) return settings_.pad->multiple == 0 ? settings_.pad->to : PictureSize{-1, -1};
     if (settings_.crop) return settings_.crop->to;
     if (settings_.resize && settings_.resize->fit == PictureSettings::Fit::kExact) return settings_.resize->to;
     return {-1, -1};
@@ -201,15 +218,31 @@ class PictureStep final : public PreStep {
     return channels_first_ ? Shape{channels, size.height, size.width} : Shape{size.height, size.width, channels};
   }
 
+  Result<Image> resample(const Image& image, const PictureSize& to) const {
+    if (vision_) return vision_->resize_cubic(image, {to.width, to.height});
+    return resize(image, to.width, to.height, settings_.resize->rule);
+  }
+
+  PictureSize padded(const Image& image) const {
+    if (!settings_.pad) return {image.width, image.height};
+    const int multiple = settings_.pad->multiple;
+    const auto up = [&](int side) { return (side + multiple - 1) / multiple * multiple; };
+    return multiple == 0 ? settings_.pad->to : PictureSize{up(image.width), up(image.height)};
+  }
+
   Result<Image> fitted(Image image, Placement& placement) const {
     if (settings_.resize) {
       const PictureSize to = resized(image, *settings_.resize);
-      placement.scale_x = static_cast<float>(to.width) / static_cast<float>(image.width);
-      placement.scale_y = static_cast<float>(to.height) / static_cast<float>(image.height);
+      const bool one_ratio = settings_.resize->fit == PictureSettings::Fit::kInside;  // as YOLO's code, which leaves the rounding out
+      const float ratio = one_ratio ? static_cast<float>(inner_ratio(image, settings_.resize->to)) : 0;
+      placement.scale_x = one_ratio ? ratio : static_cast<float>(to.width) / static_cast<float>(image.width);
+      placement.scale_y = one_ratio ? ratio : static_cast<float>(to.height) / static_cast<float>(image.height);
       if (static_cast<int64_t>(to.width) * to.height > settings_.decode.max_pixels)
         return Error{Code::kTooLarge, fmt::format("a picture of {}x{} would be resized to {}x{}, more than {} pixels", image.width,
                                                   image.height, to.width, to.height, settings_.decode.max_pixels)};
-      if (to.width != image.width || to.height != image.height) image = resize(image, to.width, to.height, settings_.resize->rule);
+      if (to.width != image.width || to.height != image.height) {
+        SERIN_TRY(image, resample(image, to));
+      }
     }
     if (settings_.crop) {
       const auto& [to, rounding] = *settings_.crop;
@@ -222,11 +255,12 @@ class PictureStep final : public PreStep {
     }
     if (settings_.pad) {
       const PictureSettings::Pad& pad = *settings_.pad;
-      if (image.width > pad.to.width || image.height > pad.to.height)
-        return invalid(
-            fmt::format("the picture is {}x{} where it is padded to {}x{}", image.width, image.height, pad.to.width, pad.to.height));
-      const int left = pad.centre ? (pad.to.width - image.width) / 2 : 0, top = pad.centre ? (pad.to.height - image.height) / 2 : 0;
-      image = surround(image, left, top, pad);
+      const PictureSize to = padded(image);
+      if (image.width > to.width || image.height > to.height)
+        return invalid(fmt::format("the picture is {}x{} where it is padded to {}x{}", image.width, image.height, to.width, to.height));
+      if (pad.after_values) return image;
+      const int left = pad.centre ? (to.width - image.width) / 2 : 0, top = pad.centre ? (to.height - image.height) / 2 : 0;
+      if (image.width != to.width || image.height != to.height) image = surround(image, left, top, to, pad.value);
       placement.left += static_cast<float>(left);
       placement.top += static_cast<float>(top);
     }
@@ -235,6 +269,7 @@ class PictureStep final : public PreStep {
 
   const PictureSettings settings_;
   const TensorFacts model_;
+  const std::optional<Vision> vision_;  // for cv2.cubic
   const bool channels_first_;
   Levels<float> floats_;
   Levels<uint16_t> halves_;
@@ -264,7 +299,11 @@ Result<std::shared_ptr<const PreStep>> make_picture_step(PictureSettings setting
   }
   auto layout = layout_of(settings, *pixels);
   if (!layout) return layout.error().in(named);
-  auto step = std::make_shared<const PictureStep>(std::move(settings), *pixels, *layout);
+  std::optional<Vision> vision;
+  if (settings.resize && settings.resize->rule == Resample::kCvCubic) {
+    SERIN_TRY(vision, Vision::open());
+  }
+  auto step = std::make_shared<const PictureInputStep>(std::move(settings), *pixels, *layout, std::move(vision));
   SERIN_CHECK(step->check());
   return std::shared_ptr<const PreStep>(std::move(step));
 }

@@ -34,6 +34,7 @@ struct PictureSettings {
     kExact,     ///< both sides, whatever becomes of the ratio
     kShortest,  ///< the shorter side
     kInside,    ///< the largest size of the same ratio that lies within
+    kTurned,    ///< the same, within the size or within the size turned by 90 degrees (keep_ratio of PaddleDetection)
   };
   enum class Layout : uint8_t { kByModel, kChannelsFirst, kChannelsLast };
   struct Resize {
@@ -50,8 +51,10 @@ struct PictureSettings {
   };
   struct Pad {
     PictureSize to;
+    int multiple = 0;  ///< not 0: both sides become multiples of it, whatever `to` says
     uint8_t value = 0;
-    bool centre = false;  ///< otherwise the picture stays in the upper left corner
+    bool centre = false;        ///< otherwise the picture stays in the upper left corner
+    bool after_values = false;  ///< the frame has the value 0 in the tensor, and `value` is not read (PadStride of PaddleDetection)
     friend bool operator==(const Pad&, const Pad&) = default;
   };
 
@@ -65,6 +68,8 @@ struct PictureSettings {
   std::vector<double> mean, std;  ///< one for each channel, one for all, or none
   Layout layout = Layout::kByModel;
 
+  static constexpr int64_t kMostPixels = 32'000'000;  ///< DecodeOptions::max_pixels where nothing else is said
+
   friend bool operator==(const PictureSettings&, const PictureSettings&) = default;
 };
 
@@ -72,7 +77,8 @@ struct PictureSettings {
 Result<PictureSettings> read_picture_step(const config::Node& node);
 
 /// `model`: its inputs. The pixels go to one of FP32, FP16 or UINT8 with three axes, or with two for grey. UINT8 takes them as they are.
-/// kInvalidArgument: there is no such input, or it has another form, or sizes that the settings contradict.
+/// kInvalidArgument: there is no such input, or it has another form, or sizes that the settings contradict. kNotFound: a rule needs the
+/// plugin (vision/text_boxes.h), which is missing.
 Result<std::shared_ptr<const PreStep>> make_picture_step(PictureSettings settings, std::span<const TensorFacts> model);
 
 }  // namespace serin::steps

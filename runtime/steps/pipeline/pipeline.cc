@@ -65,7 +65,7 @@ Result<std::vector<config::Node>> steps_of(const config::Node& root, std::string
   if (!list) return std::vector<config::Node>();
   auto items = list->items();
   constexpr size_t kMostSteps = 16;
-  if (items.empty() || items.size() > kMostSteps) return list->error(fmt::format("must be a list of 1 to {} steps", kMostSteps));
+  if (!list->is_list() || items.size() > kMostSteps) return list->error(fmt::format("must be a list of at most {} steps", kMostSteps));
   return items;
 }
 
@@ -80,7 +80,7 @@ Status check_unique(const std::vector<Pipeline::ClientTensor>& tensors, std::str
 }  // namespace
 
 Result<StepsSettings> read_steps(const config::Node& root, const FindFile& files) {
-  StepsSettings settings;
+  StepsSettings settings{.pre = {}, .post = {}, .given = root.has("pre") || root.has("post")};
   SERIN_TRY(const auto pre, steps_of(root, "pre"));
   for (const config::Node& node : pre) {
     if (!node.is_map()) return node.error("must be a step: {picture: ...}");

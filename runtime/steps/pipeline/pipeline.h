@@ -25,12 +25,13 @@ namespace serin::steps {
 struct StepsSettings {
   std::vector<std::variant<PictureSettings, TextSettings>> pre;
   std::vector<std::variant<ClassesSettings, DetectionsSettings, CtcSettings, EmbeddingSettings>> post;
+  bool given = false;  ///< the document has one of the lists, perhaps an empty one: files of the model are not asked (paddle_steps.h)
 
   bool any() const { return !pre.empty() || !post.empty(); }
   friend bool operator==(const StepsSettings&, const StepsSettings&) = default;
 };
 
-/// Reads the lists `pre` and `post` of a document, each of which may be absent. Errors name file, line and key.
+/// Reads the lists `pre` and `post` of a document, each of which may be absent or empty. Errors name file, line and key.
 Result<StepsSettings> read_steps(const config::Node& root, const FindFile& files);
 
 /// Receives the name of a part of a step and its duration.

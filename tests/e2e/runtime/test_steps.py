@@ -261,7 +261,7 @@ def test_new_labels_are_read(serve, tmp_path):
 
 WRONG = {
     "pre: {picture: image}": "pre",
-    "pre: []": "pre",
+    "post: 7": "post",
     "pre: [{sound: voice}]": r"pre\[0\]",
     "pre: [{picture: image, colour: rgb}]": "colour",
     "pre: [{picture: image, color: cmyk}]": "color",

@@ -3,11 +3,12 @@
 import concurrent.futures
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from conftest import call, serin, wait_until
+from conftest import DATA, call, serin, wait_until
 from onnx import TensorProto, helper
 from test_steps import plain, ppm, save
 
@@ -71,6 +72,52 @@ def test_boxes_of_a_stretched_picture(runtime):
 
 def test_rows_that_a_model_has_suppressed(runtime):
     assert ask(runtime, "final", plain((0, 0, 0), 30, 30)) == [{"bbox": [5, 6, 20, 20], "category_id": 1, "category": "dog", "score": pytest.approx(0.9)}]
+
+
+EXPORTS = DATA / "vision/exports"
+
+
+def test_paddles_own_description_of_a_classifier(serve, tmp_path):
+    """Scores are the means of the channels, so that the colour decides."""
+    axes = helper.make_tensor("axes", TensorProto.INT64, [2], [2, 3])
+    save(tmp_path / "m/clas/1/model.onnx", [helper.make_node("ReduceMean", ["x", "axes"], ["scores"], keepdims=0)],
+         [("x", TensorProto.FLOAT, ["n", 3, 224, 224])], [("scores", TensorProto.FLOAT, ["n", 3])], [axes])
+    shutil.copy(EXPORTS / "classifier.yml", tmp_path / "m/clas/1/inference.yml")
+    runtime = serve(tmp_path / "m")
+    assert "as inference.yml says" in runtime.log
+    answer = call(f"{runtime.url}/v2/models/clas/infer", plain((250, 90, 10), 300, 400))
+    outputs = {output["name"]: output["data"] for output in answer.json["outputs"]}
+    assert outputs["label"] == ["tench, Tinca tinca", "goldfish"]
+    np.testing.assert_allclose(outputs["score"], [(250 / 255 - 0.485) / 0.229, (90 / 255 - 0.456) / 0.224], rtol=1e-4)
+    (tmp_path / "m/clas/serin.yaml").write_text("pre: []\n")
+    wait_until(lambda: call(f"{runtime.url}/v2/models/clas").json["inputs"][0]["datatype"] == "FP32", 20, "tensors again")
+
+
+def test_paddles_own_description_of_a_detector(serve, tmp_path):
+    """Rows of the model are in pixels of the client's picture: the model gets the ratio, and this one answers it."""
+    constant = helper.make_tensor("row", TensorProto.FLOAT, [1, 6], [1.0, 0.8, 0.0, 0.0, 30.0, 40.0])
+    pads = helper.make_tensor("pads", TensorProto.INT64, [4], [0, 2, 0, 2])
+    zero = helper.make_tensor("zero", TensorProto.FLOAT, [], [0.0])
+    axes = helper.make_tensor("axes", TensorProto.INT64, [3], [1, 2, 3])
+    axis = helper.make_tensor("axis", TensorProto.INT64, [1], [1])
+    nodes = [helper.make_node("Pad", ["scale_factor", "pads"], ["padded"]), helper.make_node("ReduceMean", ["image", "axes"], ["m"], keepdims=0),
+             helper.make_node("Unsqueeze", ["m", "axis"], ["m1"]), helper.make_node("Mul", ["m1", "zero"], ["z"]),
+             helper.make_node("Add", ["padded", "row"], ["a"]), helper.make_node("Add", ["a", "z"], ["boxes"])]
+    save(tmp_path / "m/det/1/model.onnx", nodes, [("image", TensorProto.FLOAT, [1, 3, 608, 640]), ("scale_factor", TensorProto.FLOAT, [1, 2])],
+         [("boxes", TensorProto.FLOAT, [1, 6])], [constant, pads, zero, axes, axis])
+    text = (EXPORTS / "detector.yml").read_text()
+    (tmp_path / "m/det/1/infer_cfg.yml").write_text(text)
+    runtime = serve(tmp_path / "m")
+    assert ask(runtime, "det", plain((1, 2, 3), 304, 160)) == [
+        {"bbox": [2, 4, 28, 36], "category_id": 1, "category": "bicycle", "score": pytest.approx(0.8)}]
+
+
+def test_a_description_that_is_not_understood_leaves_tensors(serve, tmp_path):
+    save_detector(tmp_path / "m/det", BOXES, "{}")
+    (tmp_path / "m/det/1/inference.yml").write_text("PreProcess:\n  transform_ops:\n  - Rotate90: {}\n")
+    runtime = serve(tmp_path / "m")
+    assert "Rotate90" in runtime.log
+    assert call(f"{runtime.url}/v2/models/det").json["inputs"][0]["datatype"] == "FP32"
 
 
 def save_ocr(models):

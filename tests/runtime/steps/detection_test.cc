@@ -94,29 +94,7 @@ void expect_suppressed(std::istringstream& words, std::istream& lines) {
   EXPECT_LT(kept.size(), given.size());
 }
 
-void expect_fit(std::istringstream& words) {
-  const std::map<std::string, Fit> fits = {{"centred", Fit::kCentred}, {"upper_left", Fit::kUpperLeft}, {"stretched", Fit::kStretched}};
-  FitOptions options;
-  std::string fit, source, sign, hash;
-  int width = 0, height = 0;
-  float left = 0, top = 0;
-  Detection back;
-  words >> options.width >> options.height >> fit >> options.enlarge >> options.stride >> source >> sign >> width >> height >> left >>
-      top >> hash >> back.x1 >> back.y1 >> back.x2 >> back.y2;
-  options.fit = fits.at(fit);
-  const auto made = fit_image(picture_of("images/" + source), options);
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(made->image.width, width);
-  EXPECT_EQ(made->image.height, height);
-  EXPECT_EQ(made->placement.left, left);
-  EXPECT_EQ(made->placement.top, top);
-  EXPECT_EQ(fmt::format("{:016x}", fnv1a(made->image.pixels)), hash);
-  std::vector<Detection> found = {{0, 1, 20, 11, 77, 60}};
-  place_in_source(found, made->placement);
-  expect_equal(found, {{0, 1, back.x1, back.y1, back.x2, back.y2}});
-}
-
-TEST(Detection, IsReadSuppressedAndPlacedAsByTheOthers) {
+TEST(Detection, IsReadAndSuppressedAsByTheOthers) {
   std::ifstream lines(test_data("vision/detections.txt"));
   std::map<std::string, int> count;
   for (std::string line; std::getline(lines, line);) {
@@ -128,10 +106,9 @@ TEST(Detection, IsReadSuppressedAndPlacedAsByTheOthers) {
     if (kind == "head") expect_head(words, lines);
     if (kind == "final") expect_final_rows(words, lines);
     if (kind == "suppress") expect_suppressed(words, lines);
-    if (kind == "fit") expect_fit(words);
     ASSERT_FALSE(::testing::Test::HasFatalFailure());
   }
-  EXPECT_EQ(count, (std::map<std::string, int>{{"head", 7}, {"final", 1}, {"suppress", 5}, {"fit", 18}}));
+  EXPECT_EQ(count, (std::map<std::string, int>{{"head", 7}, {"final", 1}, {"suppress", 5}, {"fit", 14}}));
 }
 
 TEST(Detection, OfValuesThatAreNotFiniteIsLeftOut) {
@@ -170,18 +147,6 @@ TEST(Detection, OfSizesThatDoNotFitIsRefused) {
   refused(read_split_head({values, 15, 4}, {values, 12, 5}, {}), "15 boxes and scores of 12");
   refused(read_final_rows({values, 12, 5}, 0, 10), "needs from 6");
   EXPECT_TRUE(read_joined_head({{}, 0, 84}, {})->empty());
-  const Image image = blank_image(3, 3, 3);
-  refused(fit_image(image, {.width = 0}), "sizes are from 1");
-  refused(fit_image(image, {.height = 1 << 20}), "sizes are from 1");
-  refused(fit_image({}, {}), "without pixels");
-}
-
-/// A picture of one column, and one of one row: nothing of it rounds to nothing.
-TEST(Placement, KeepsAPixelOfAThinPicture) {
-  for (const Fit fit : {Fit::kCentred, Fit::kUpperLeft, Fit::kStretched}) {
-    EXPECT_EQ(fit_image(blank_image(1, 3000, 3), {.width = 64, .height = 64, .fit = fit})->image.width, 64);
-    EXPECT_EQ(fit_image(blank_image(3000, 1, 1), {.width = 64, .height = 64, .fit = fit})->image.height, 64);
-  }
 }
 
 /// As many as there can be: each above the threshold, none of which overlaps.

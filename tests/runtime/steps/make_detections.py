@@ -6,7 +6,7 @@ Run with numpy==1.26.4, torch==2.15.0, torchvision==0.29.2, opencv-python-headle
     head NAME FORM COLUMNS_FIRST OBJECTNESS ACTIVATION BACKGROUND EVERY_CLASS THRESHOLD SCALE_X SCALE_Y ROWS COLUMNS    then values, found
     final THRESHOLD ROWS                                                                                                then values, found
     suppress IOU MOST ACROSS                                                                                            then given, kept
-    fit WIDTH HEIGHT FIT ENLARGE STRIDE SOURCE = WIDTH HEIGHT LEFT TOP HASH x1 y1 x2 y2       (of the input; a box of the input in the source)
+    fit WIDTH HEIGHT FIT SOURCE = WIDTH HEIGHT LEFT TOP HASH x1 y1 x2 y2       (of the input; a box of the input in the source)
     ctc STEPS CLASSES SPACE                                                                                             then values, text
 """
 
@@ -123,13 +123,10 @@ def suppressed(lines):
                 assert ours <= theirs and (most < 300 or ours == theirs), (iou, label)
 
 
-def letterbox(picture, width, height, enlarge, stride):
+def letterbox(picture, width, height):
     ratio = min(height / picture.shape[0], width / picture.shape[1])
-    ratio = ratio if enlarge else min(ratio, 1.0)
     inner = round(picture.shape[1] * ratio), round(picture.shape[0] * ratio)
     across, down = width - inner[0], height - inner[1]
-    if stride:
-        across, down = across % stride, down % stride
     across, down = across / 2, down / 2
     if picture.shape[1::-1] != inner:
         picture = cv2.resize(picture, inner, interpolation=cv2.INTER_LINEAR)
@@ -137,7 +134,7 @@ def letterbox(picture, width, height, enlarge, stride):
     return cv2.copyMakeBorder(picture, top, bottom, left, right, cv2.BORDER_CONSTANT, value=(114, 114, 114)), (ratio, ratio), left, top
 
 
-def upper_left(picture, width, height, *_):
+def upper_left(picture, width, height):
     ratio = min(height / picture.shape[0], width / picture.shape[1])
     inner = int(picture.shape[1] * ratio), int(picture.shape[0] * ratio)
     padded = np.full((height, width, 3), 114, np.uint8)
@@ -145,24 +142,24 @@ def upper_left(picture, width, height, *_):
     return padded, (ratio, ratio), 0, 0
 
 
-def stretched(picture, width, height, *_):
+def stretched(picture, width, height):
     return cv2.resize(picture, (width, height), interpolation=cv2.INTER_LINEAR), (width / picture.shape[1], height / picture.shape[0]), 0, 0
 
 
 def fits(lines):
     box = np.float64([20, 11, 77, 60])
     ways = {"centred": letterbox, "upper_left": upper_left, "stretched": stretched}
-    cases = [("centred", 96, 96, 1, 0), ("centred", 97, 65, 1, 0), ("centred", 160, 96, 0, 0), ("centred", 96, 96, 1, 32), ("centred", 40, 64, 1, 0),
-             ("upper_left", 96, 96, 1, 0), ("upper_left", 100, 41, 1, 0), ("stretched", 64, 96, 1, 0), ("stretched", 100, 33, 1, 0)]  # fmt: skip
+    cases = [("centred", 96, 96), ("centred", 97, 65), ("centred", 40, 64), ("upper_left", 96, 96), ("upper_left", 100, 41), ("stretched", 64, 96),
+             ("stretched", 100, 33)]  # fmt: skip
     for name in ("source_33.ppm", "source_66.ppm"):
         picture = cv2.imread(str(HERE / "images" / name))[:, :, ::-1]
-        for fit, width, height, enlarge, stride in cases:
-            made, scale, left, top = ways[fit](np.ascontiguousarray(picture), width, height, enlarge, stride)
+        for fit, width, height in cases:
+            made, scale, left, top = ways[fit](np.ascontiguousarray(picture), width, height)
             back = ((box - [left, top, left, top]) / np.tile(scale, 2)).clip(0, np.tile(picture.shape[1::-1], 2))
             value = 0xCBF29CE484222325
             for byte in made.tobytes():
                 value = (value ^ byte) * 0x100000001B3 % 2**64
-            lines.add("fit", width, height, fit, enlarge, stride, name, "=", made.shape[1], made.shape[0], left, top, f"{value:016x}", *(f"{x:.4f}" for x in back))
+            lines.add("fit", width, height, fit, name, "=", made.shape[1], made.shape[0], left, top, f"{value:016x}", *(f"{x:.4f}" for x in back))
 
 
 def readings(lines):

@@ -1,13 +1,20 @@
 // Settings of steps, checked against a model's tensors, and one row through them.
 #include "runtime/steps/pipeline/pipeline.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
+#include <map>
+#include <sstream>
 
 #include "kernels/float16.h"
 #include "runtime/steps/pipeline/numbers.h"
+#include "runtime/steps/pipeline/paddle_steps.h"
+#include "runtime/steps/vision/paddle_export.h"
+#include "tests/runtime/steps/vision_cases.h"
 
 namespace serin::steps {
 namespace {
@@ -87,6 +94,78 @@ TEST(Pictures, FramesAreInTheCornerOrAround) {
   EXPECT_EQ(centre.facts.picture.left, 0) << "of an odd pixel the right side has more, as in YOLOv5";
   EXPECT_EQ(centre.facts.picture.source_width, 10);
   EXPECT_EQ(centre.facts.picture.source_height, 5);
+}
+
+/// As YOLOv5 (centred), YOLOX (upper left) and PP-YOLOE (stretched) do it (make_detections.py).
+TEST(Pictures, AreFramedAndBoxesGoBackAsByTheDetectorsOwnCode) {
+  const std::map<std::string, std::string> steps = {
+      {"centred", "pre: [{{picture: i, layout: nhwc, resize: {{to: [{1}, {0}], fit: inside, rule: cv2.linear, rounding: nearest}}, pad: {{to: [{1}, {0}], value: 114, place: centre}}}}]"},
+      {"upper_left", "pre: [{{picture: i, layout: nhwc, resize: {{to: [{1}, {0}], fit: inside, rule: cv2.linear}}, pad: {{to: [{1}, {0}], value: 114}}}}]"},
+      {"stretched", "pre: [{{picture: i, layout: nhwc, resize: {{to: [{1}, {0}], rule: cv2.linear}}}}]"}};
+  std::ifstream lines(test_data("vision/detections.txt"));
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string kind, fit, source, sign, hash;
+    int width = 0, height = 0, made_width = 0, made_height = 0;
+    float left = 0, top = 0;
+    Detection back{0, 1};
+    if (!(words >> kind) || kind != "fit") continue;
+    SCOPED_TRACE(line);
+    words >> width >> height >> fit >> source >> sign >> made_width >> made_height >> left >> top >> hash >> back.x1 >> back.y1 >> back.x2 >> back.y2;
+    ++count;
+    const std::vector<TensorFacts> inputs = {{"x", DType::kUInt8, {-1, -1, 3}}};
+    Ran ran = run(fmt::format(fmt::runtime(steps.at(fit)), width, height), text_of(test_data("images/" + source)), inputs);
+    EXPECT_EQ(ran.pixels.shape, (Shape{made_height, made_width, 3}));
+    const auto bytes = ran.pixels.view().span<uint8_t>();
+    EXPECT_EQ(fmt::format("{:016x}", fnv1a({bytes.begin(), bytes.end()})), hash);
+    EXPECT_EQ(ran.facts.picture.left, left);
+    EXPECT_EQ(ran.facts.picture.top, top);
+    std::vector<Detection> found = {{0, 1, 20, 11, 77, 60}};
+    place_in_source(found, ran.facts.picture);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_NEAR(found[0].x1, back.x1, 1e-3);
+    EXPECT_NEAR(found[0].y1, back.y1, 1e-3);
+    EXPECT_NEAR(found[0].x2, back.x2, 1e-3);
+    EXPECT_NEAR(found[0].y2, back.y2, 1e-3);
+  }
+  EXPECT_EQ(count, 14);
+}
+
+TEST(Pictures, OfOnePixelAcrossKeepIt) {
+  const std::string yaml = "pre: [{picture: i, resize: {to: 64, fit: inside}, pad: {to: 64}}]";
+  EXPECT_EQ(run(yaml, grid(1, 200)).pixels.shape, (Shape{3, 64, 64}));
+  EXPECT_EQ(run(yaml, grid(200, 1)).pixels.shape, (Shape{3, 64, 64}));
+}
+
+TEST(Pictures, PaddedAfterTheirValuesHaveZeros) {
+  Ran ran = run("pre: [{picture: i, scale: 1, mean: 7, layout: nchw, pad: {multiple: 4, value: 9}}]", grid(3, 2), {{"x", DType::kFloat32, {3, -1, -1}}});
+  EXPECT_EQ(ran.pixels.shape, (Shape{3, 4, 4}));
+  EXPECT_EQ(ran.pixels.view().span<float>()[3], 2) << "9 - 7";
+  EXPECT_EQ(ran.facts.input_width, 4);
+}
+
+TEST(Pictures, OfPaddleAreDescribedByItsOwnFile) {
+  const auto model = load_paddle_export(test_data("vision/exports/detector_with_suppression.yml"));
+  ASSERT_TRUE(model) << model.error().message;
+  const std::vector<TensorFacts> inputs = {{"image", DType::kFloat32, {3, -1, -1}}, {"scale_factor", DType::kFloat32, {2}}};
+  const std::vector<TensorFacts> outputs = {{"boxes", DType::kFloat32, {-1, 4}}, {"scores", DType::kFloat32, {1, -1}}};
+  const auto steps = steps_of_paddle(*model, inputs, outputs);
+  ASSERT_TRUE(steps) << steps.error().message;
+  const auto pipeline = Pipeline::make(**steps, inputs, outputs);
+  ASSERT_TRUE(pipeline) << pipeline.error().message;
+  const std::string file = grid(100, 50);
+  auto prepared = (*pipeline)->before(std::vector<std::string_view>{file}, [](auto...) {});
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  // 100 x 50 grows by 4.16 to 416 x 208, which becomes 416 x 224
+  EXPECT_EQ(prepared->inputs[0]->shape, (Shape{3, 224, 416}));
+  EXPECT_NEAR(prepared->inputs[0]->view().span<float>()[0], (0 - 123.675) / 58.395, 1e-5);
+  EXPECT_EQ(prepared->inputs[0]->view().span<float>()[223 * 416], 0) << "padded after the values";
+  EXPECT_NEAR(prepared->inputs[1]->view().span<float>()[0], 4.16, 1e-5);
+  std::vector<float> boxes = {10, 10, 30, 20, 11, 10, 30, 20}, scores = {0.6F, 0.5F};
+  auto made = (*pipeline)->after(std::vector<TensorView>{{DType::kFloat32, {2, 4}, boxes.data()}, {DType::kFloat32, {1, 2}, scores.data()}}, prepared->facts, [](auto...) {});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_THAT((*made)[0].texts[0], HasSubstr(R"([{"bbox":[10,10,20,10],"category_id":0,"category":"face","score":0.6)"));
 }
 
 TEST(Pictures, LevelsAreScaledInFloats) {
