@@ -1,4 +1,4 @@
-// The corpora of the fuzzers of HTTP, steering, inference, configuration and the whole server, and what they once found, replayed by the ordinary build; and every
+// The corpora of the fuzzers of HTTP, steering, inference, configuration, the whole server and tokenisers, and what they once found, replayed by the ordinary build; and every
 // input of them damaged in a few places.
 
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@
 #include "tests/fuzz/infer_anything.h"
 #include "tests/fuzz/serve_anything.h"
 #include "tests/fuzz/steer_anything.h"
+#include "tests/fuzz/text_anything.h"
 
 namespace serin::fuzz {
 namespace {
@@ -53,6 +54,7 @@ class Infer : public ::testing::TestWithParam<fs::path> {};
 class Doors : public ::testing::TestWithParam<fs::path> {};
 class Config : public ::testing::TestWithParam<fs::path> {};
 class Serve : public ::testing::TestWithParam<fs::path> {};
+class Text : public ::testing::TestWithParam<fs::path> {};
 
 TEST_P(Steering, IsSurvived) { replay(GetParam(), steer_anything); }
 TEST_P(Http, IsSurvived) { replay(GetParam(), http_anything); }
@@ -60,6 +62,7 @@ TEST_P(Infer, IsSurvived) { replay(GetParam(), infer_anything); }
 TEST_P(Doors, IsSurvived) { replay(GetParam(), doors_anything); }
 TEST_P(Config, IsSurvived) { replay(GetParam(), config_anything); }
 TEST_P(Serve, IsSurvived) { replay(GetParam(), serve_anything); }
+TEST_P(Text, IsSurvived) { replay(GetParam(), text_anything); }
 
 const auto kName = [](const auto& info) {
   std::string name = info.param.filename().string();
@@ -72,6 +75,7 @@ INSTANTIATE_TEST_SUITE_P(Corpus, Infer, ::testing::ValuesIn(inputs("infer")), kN
 INSTANTIATE_TEST_SUITE_P(Corpus, Doors, ::testing::ValuesIn(inputs("doors")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Config, ::testing::ValuesIn(inputs("config")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Serve, ::testing::ValuesIn(inputs("serve")), kName);
+INSTANTIATE_TEST_SUITE_P(Corpus, Text, ::testing::ValuesIn(inputs("text")), kName);
 
 }  // namespace
 }  // namespace serin::fuzz
