@@ -18,7 +18,7 @@ E2E = "e2e"  # one part with all folders below it
 NEED_NOTHING = {"bench", "checks", "driver"}  # test the scripts of these folders
 WAIT_FOR_THE_BUILD = {"headers", "lint", "locks"}  # need nothing of it, but would take its cores while nothing else can start
 SANITIZED = {  # in long ones: what reads from outside, and what several threads share; not simulations, which would take hours
-    "asan": ["base_test", "net_test", "protocol_test", "serving_test", "kubernetes_test", "store_test", "proxy_test", "router_test", "serin"],
+    "asan": ["base_test", "net_test", "protocol_test", "serving_test", "kubernetes_test", "store_test", "proxy_test", "router_test", "vision_test", "serin"],
     "tsan": ["base_test", "net_test", "serving_test", "store_test", "proxy_test", "router_test", "serin"],
 }
 OUTSIDE = [  # of tests/e2e: what asks the program `serin`

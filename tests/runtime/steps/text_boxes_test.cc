@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <numeric>
+#include <thread>
 
 #include "runtime/steps/vision/text_box_options.h"
 #include "tests/runtime/steps/vision_cases.h"
@@ -159,6 +159,32 @@ TEST(TextBoxes, WithoutThePluginAreAnErrorThatNamesTheFile) {
   EXPECT_NE(missing.error().message.find("/does/not/exist/libserin_vision.so"), std::string::npos) << missing.error().message;
   expect_refused(Vision::open("libm.so.6"), Code::kNotFound, "libm.so.6 is no plugin of Serin");
   EXPECT_TRUE(open_vision().library().starts_with("OpenCV 4."));
+}
+
+/// OpenCV would start threads of its own.
+TEST(TextBoxes, AreFoundByManyThreadsAndByNoOthers) {
+  const auto running = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const Vision vision = open_vision();
+  const Image grey = picture_of("vision/map_page.png", Color::kGray);
+  const std::vector<float> map = map_of(grey);
+  const auto find = [&] { return *vision.find_text_boxes(map, {grey.width, grey.height}, {1000, 707}, {}); };
+  const auto before = running();
+  const auto expected = find();
+  EXPECT_TRUE(vision.crop(blank_image(2000, 1500, 3), {{{9, 9}, {1990, 9}, {1990, 1490}, {9, 1490}}}));
+  EXPECT_TRUE(vision.resize_cubic(blank_image(2000, 1500, 3), {640, 640}));
+  EXPECT_EQ(running(), before);
+  std::vector<std::vector<TextBox>> found(4);
+  std::vector<std::thread> threads;
+  for (auto& boxes : found) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) boxes = find();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& boxes : found) EXPECT_EQ(boxes, expected);
 }
 
 TEST(TextBoxes, AreSortedAsTheyAreRead) {
