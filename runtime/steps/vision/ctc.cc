@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <utility>
 
 #include "runtime/base/file.h"
 #include "runtime/base/utf8.h"
+#include "runtime/steps/vision/greatest.h"
 
 namespace serin::steps {
 namespace {
@@ -21,21 +21,6 @@ std::string_view without_line_ends(std::string_view line) {
   while (line.starts_with('\r')) line.remove_prefix(1);
   while (line.ends_with('\r')) line.remove_suffix(1);
   return line;
-}
-
-struct Best {
-  int64_t index = 0;
-  float value = 0;
-  bool nan = false;
-};
-
-Best best_of(std::span<const float> row) {
-  Best best{.index = 0, .value = row[0], .nan = std::isnan(row[0])};
-  for (size_t i = 1; i < row.size(); ++i) {
-    best.nan |= std::isnan(row[i]);
-    if (row[i] > best.value) best.index = static_cast<int64_t>(i), best.value = row[i];
-  }
-  return best;
 }
 
 }  // namespace
@@ -81,10 +66,11 @@ Result<Reading> read_ctc(std::span<const float> values, int64_t steps, int64_t c
   double sum = 0;
   int64_t kept = 0, before = -1;
   for (int64_t step = 0; step < steps; ++step) {
-    const Best best = best_of(values.subspan(static_cast<size_t>(step * classes), static_cast<size_t>(classes)));
+    const Greatest best = greatest_of(values.subspan(static_cast<size_t>(step * classes), static_cast<size_t>(classes)));
     if (best.nan) return invalid(fmt::format("the recogniser's output has NaN in step {}", step));
-    if (best.index == std::exchange(before, best.index) || best.index == kBlank) continue;
-    reading.text += dictionary.character(best.index);
+    const auto index = static_cast<int64_t>(best.index);
+    if (index == std::exchange(before, index) || index == kBlank) continue;
+    reading.text += dictionary.character(index);
     sum += best.value;
     ++kept;
   }

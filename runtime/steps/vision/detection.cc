@@ -7,13 +7,16 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
+
+#include "runtime/steps/vision/greatest.h"
 
 namespace serin::steps {
 namespace {
 
 constexpr int64_t kMostColumns = 1 << 20;
-constexpr int64_t kBlock = 64;  // rows transposed at a time: a block of usual width stays in the first cache
+constexpr int64_t kBlock = 128;  // rows transposed at a time: a block of usual width stays in the second cache
 
 Status check_matrix(const Matrix& matrix, std::string_view name, int64_t least_columns) {
   if (matrix.rows < 0 || matrix.columns < least_columns || matrix.columns > kMostColumns)
@@ -56,15 +59,36 @@ class HeadRows {
   std::vector<float> block_;
 };
 
-void activate(std::span<const float> from, Activation activation, std::vector<float>& to) {
-  to.assign(from.begin(), from.end());
-  if (activation == Activation::kSigmoid) std::ranges::transform(to, to.begin(), [](float x) { return 1.F / (1.F + std::exp(-x)); });
-  if (activation != Activation::kSoftmax) return;
-  const float greatest = *std::ranges::max_element(to);
-  float sum = 0;
-  for (float& value : to) sum += value = std::exp(value - greatest);
-  for (float& value : to) value /= sum;
-}
+/// Scores of classes after their activation.
+class Activated {
+ public:
+  explicit Activated(const HeadOptions& options) : activation_(options.activation) {
+    const float threshold = options.score_threshold;
+    if (activation_ == Activation::kSigmoid && threshold > 0 && threshold < 1) least_ = std::log(threshold / (1 - threshold)) - kMargin;
+  }
+
+  /// Valid until the next call. Empty: none of them can be above the threshold, which saves the exponentials of most rows.
+  std::span<const float> operator()(std::span<const float> row) {
+    if (activation_ == Activation::kNone) return row;
+    const float greatest = greatest_of(row).value;
+    if (greatest < least_) return {};
+    made_.resize(row.size());
+    if (activation_ == Activation::kSigmoid) {
+      std::ranges::transform(row, made_.begin(), [this](float x) { return x < least_ ? 0.F : 1.F / (1.F + std::exp(-x)); });
+    } else {
+      float sum = 0;
+      for (size_t i = 0; i < row.size(); ++i) sum += made_[i] = std::exp(row[i] - greatest);
+      for (float& value : made_) value /= sum;
+    }
+    return made_;
+  }
+
+ private:
+  static constexpr float kMargin = 0.01F;  // for what rounding does near the threshold
+  Activation activation_;
+  float least_ = -std::numeric_limits<float>::infinity();
+  std::vector<float> made_;
+};
 
 void keep_best(std::vector<Detection>& detections, size_t most) {
   std::ranges::stable_sort(detections, std::ranges::greater(), &Detection::score);
@@ -79,17 +103,16 @@ bool is_finite(const Detection& found) {
 /// Candidates as they are read. At times those with low scores are thrown away, so that their number stays below 2 x most.
 class Candidates {
  public:
-  explicit Candidates(const HeadOptions& options) : options_(options), most_(std::max<size_t>(options.most, 1)) {}
+  explicit Candidates(const HeadOptions& options)
+      : options_(options), most_(std::max<size_t>(options.most, 1)), threshold_(options.score_threshold) {}
 
   /// `scores` are those of the classes; `weight` multiplies each.
   void add(std::span<const float> box, std::span<const float> scores, float weight) {
     if (options_.every_class) {
       for (size_t i = 0; i < scores.size(); ++i) add_one(box, i, scores[i] * weight);
     } else {
-      size_t best = 0;
-      for (size_t i = 1; i < scores.size(); ++i)
-        if (scores[i] > scores[best] || std::isnan(scores[best])) best = i;
-      add_one(box, best, scores[best] * weight);
+      const Greatest best = greatest_of(scores);
+      add_one(box, best.index, best.value * weight);
     }
   }
 
@@ -100,11 +123,13 @@ class Candidates {
 
  private:
   void add_one(std::span<const float> box, size_t label, float score) {
-    if (!(score > options_.score_threshold)) return;  // NaN is not
+    if (!(score > threshold_)) return;  // NaN is not
     const Detection found = placed(box, label, score);
     if (!is_finite(found)) return;
     found_.push_back(found);
-    if (found_.size() / 2 >= most_) keep_best(found_, most_);
+    if (found_.size() / 2 < most_) return;
+    keep_best(found_, most_);
+    threshold_ = found_.back().score;  // one that comes later and is not better has no place
   }
 
   Detection placed(std::span<const float> box, size_t label, float score) const {
@@ -121,6 +146,7 @@ class Candidates {
 
   HeadOptions options_;
   size_t most_;
+  float threshold_;
   std::vector<Detection> found_;
 };
 
@@ -138,16 +164,14 @@ Result<std::vector<Detection>> read_joined_head(const Matrix& head, const HeadOp
   SERIN_CHECK(check_matrix(head, "the detector's output", static_cast<int64_t>(first + 1 + background)));
   HeadRows rows(head, options.columns_first);
   Candidates candidates(options);
-  std::vector<float> scores, object;
+  Activated activated(options);
   for (int64_t i = 0; i < head.rows; ++i) {
     const std::span<const float> row = rows.row(i);
-    activate(row.subspan(first), options.activation, scores);
-    float weight = 1;
-    if (options.objectness) {
-      activate(row.subspan(4, 1), options.activation == Activation::kSoftmax ? Activation::kNone : options.activation, object);
-      weight = object[0];
-    }
-    candidates.add(row.first(4), std::span<const float>(scores).first(scores.size() - background), weight);
+    const std::span<const float> scores = activated(row.subspan(first));
+    if (scores.empty()) continue;
+    float weight = options.objectness ? row[4] : 1;
+    if (options.objectness && options.activation == Activation::kSigmoid) weight = 1.F / (1.F + std::exp(-weight));
+    candidates.add(row.first(4), scores.first(scores.size() - background), weight);
   }
   return candidates.take();
 }
@@ -160,10 +184,10 @@ Result<std::vector<Detection>> read_split_head(const Matrix& boxes, const Matrix
   if (boxes.rows != scores.rows) return invalid(fmt::format("there are {} boxes and scores of {}", boxes.rows, scores.rows));
   HeadRows rows(scores, options.columns_first);
   Candidates candidates(options);
-  std::vector<float> row;
+  Activated activated(options);
   for (int64_t i = 0; i < boxes.rows; ++i) {
-    activate(rows.row(i), options.activation, row);
-    candidates.add(boxes.values.subspan(static_cast<size_t>(4 * i), 4), std::span<const float>(row).first(row.size() - background), 1);
+    const std::span<const float> row = activated(rows.row(i));
+    if (!row.empty()) candidates.add(boxes.values.subspan(static_cast<size_t>(4 * i), 4), row.first(row.size() - background), 1);
   }
   return candidates.take();
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "runtime/steps/vision/greatest.h"
 #include "runtime/steps/vision/placement.h"
 #include "tests/runtime/steps/vision_cases.h"
 
@@ -149,6 +150,24 @@ TEST(Detection, OfSizesThatDoNotFitIsRefused) {
   EXPECT_TRUE(read_joined_head({{}, 0, 84}, {})->empty());
 }
 
+TEST(Greatest, IsTheFirstOfEqualOnesAndNeverNan) {
+  std::mt19937 random(3);
+  for (size_t size = 1; size < 80; ++size) {
+    std::vector<float> values(size);
+    for (float& value : values) value = static_cast<float>(random() % 20);
+    const auto expected = std::max_element(values.begin(), values.end());
+    EXPECT_EQ(greatest_of(values).value, *expected);
+    EXPECT_EQ(greatest_of(values).index, static_cast<size_t>(expected - values.begin()));
+    EXPECT_FALSE(greatest_of(values).nan);
+    const size_t place = random() % size;
+    values[place] = kNan;
+    EXPECT_TRUE(greatest_of(values).nan) << place << " of " << size;
+    EXPECT_FALSE(std::isnan(greatest_of(values).value));
+  }
+  EXPECT_EQ(greatest_of(std::vector<float>{-kInfinite, -kInfinite}).index, 0U);
+  EXPECT_EQ(greatest_of(std::vector<float>{kNan, kNan}).value, -kInfinite);
+}
+
 /// As many as there can be: each above the threshold, none of which overlaps.
 TEST(Detection, OfHugeCountsTakesBoundedTime) {
   constexpr int64_t kRows = 100'000;
@@ -162,6 +181,8 @@ TEST(Detection, OfHugeCountsTakesBoundedTime) {
   const auto found = read_joined_head({head, kRows, 12}, {.every_class = true, .most = 20'000});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->size(), 20'000U);
+  const auto all = read_joined_head({head, kRows, 12}, {.every_class = true, .most = 10'000'000});
+  EXPECT_TRUE(std::equal(found->begin(), found->end(), all->begin()));  // also where scores are equal
   EXPECT_EQ(suppress(*found, {.most = 300}).size(), 300U);
 }
 

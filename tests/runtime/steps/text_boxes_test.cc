@@ -8,6 +8,7 @@
 #include <map>
 #include <thread>
 
+#include "runtime/base/file.h"
 #include "runtime/steps/vision/text_box_options.h"
 #include "tests/runtime/steps/vision_cases.h"
 
@@ -157,6 +158,7 @@ TEST(TextBoxes, WithoutThePluginAreAnErrorThatNamesTheFile) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, Code::kNotFound);
   EXPECT_NE(missing.error().message.find("/does/not/exist/libserin_vision.so"), std::string::npos) << missing.error().message;
+  expect_refused(Vision::open(), Code::kNotFound, program_folder() + "/libserin_vision.so");  // tests are in a folder of their own
   expect_refused(Vision::open("libm.so.6"), Code::kNotFound, "libm.so.6 is no plugin of Serin");
   EXPECT_TRUE(open_vision().library().starts_with("OpenCV 4."));
 }
