@@ -3,6 +3,7 @@
 //   SERIN_TRY(const Dictionary dictionary, Dictionary::load("ppocr_keys_v1.txt", /*with_space=*/true));
 //   SERIN_TRY(const Reading line, read_ctc(probabilities, 40, 6625, dictionary));
 //
+// Characters stay in the order of the picture. PaddleOCR turns those of its Arabic models around; this does not.
 // A dictionary does not change once it is made, so all threads may use it.
 #pragma once
 

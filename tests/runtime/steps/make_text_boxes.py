@@ -226,7 +226,6 @@ def speed():
         found = finder(values, 2560, 1920)
         times.append(time.perf_counter() - start)
     print(f"{len(found)} boxes, {sorted(times)[len(times) // 2] * 1e3:.2f} ms (median of {len(times)})")
-    values.tofile("/tmp/map_1280_960.f32")
 
 
 def main():
