@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "runtime/steps/resize.h"
+#include "runtime/steps/resize_loops.h"
 
 namespace serin::steps {
 namespace {
-
-constexpr int kBits = 22;
 
 double sinc(double x) { return x == 0 ? 1 : std::sin(x * std::numbers::pi) / (x * std::numbers::pi); }
 
@@ -45,12 +44,6 @@ double support_of(Resample rule) {
   }
 }
 
-/// The pixels that make one result, and their weights.
-struct Taps {
-  int first = 0;
-  std::vector<int32_t> weights;
-};
-
 std::vector<Taps> taps_of(int from, int to, Resample rule) {
   const double scale = static_cast<double>(from) / to, stretch = std::max(scale, 1.0), support = support_of(rule) * stretch;
   std::vector<Taps> all(static_cast<size_t>(to));
@@ -69,28 +62,17 @@ std::vector<Taps> taps_of(int from, int to, Resample rule) {
     taps.first = first;
     for (const double each : exact) {
       const double share = sum == 0 ? each : each / sum;
-      taps.weights.push_back(static_cast<int32_t>(share * (1 << kBits) + (share < 0 ? -0.5 : 0.5)));
+      taps.weights.push_back(static_cast<int32_t>(share * (1 << kTapBits) + (share < 0 ? -0.5 : 0.5)));
     }
   }
   return all;
 }
 
-uint8_t rounded(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kBits, 0, 255)); }
-
 Image along_rows(const Image& image, int width, Resample rule) {
   const std::vector<Taps> taps = taps_of(image.width, width, rule);
   Image made = blank_image(width, image.height, image.channels);
-  for (int y = 0; y < image.height; ++y) {
-    uint8_t* to = made.row(y);
-    for (const Taps& each : taps) {
-      const uint8_t* const from = image.at(each.first, y);
-      for (int c = 0; c < image.channels; ++c, ++to) {
-        int32_t sum = 1 << (kBits - 1);
-        for (size_t k = 0; k < each.weights.size(); ++k) sum += from[static_cast<int>(k) * image.channels + c] * each.weights[k];
-        *to = rounded(sum);
-      }
-    }
-  }
+  const uint8_t* const end = image.pixels.data() + image.pixels.size();
+  for (int y = 0; y < image.height; ++y) resize_loops().across(image.row(y), end, taps, image.channels, made.row(y));
   return made;
 }
 
@@ -98,15 +80,9 @@ Image along_columns(const Image& image, int height, Resample rule) {
   const std::vector<Taps> taps = taps_of(image.height, height, rule);
   Image made = blank_image(image.width, height, image.channels);
   const auto line = static_cast<size_t>(image.width) * static_cast<size_t>(image.channels);
-  std::vector<int32_t> sums(line);
   for (int y = 0; y < height; ++y) {
     const Taps& each = taps[static_cast<size_t>(y)];
-    std::ranges::fill(sums, 1 << (kBits - 1));
-    for (size_t k = 0; k < each.weights.size(); ++k) {
-      const uint8_t* const from = image.row(each.first + static_cast<int>(k));
-      for (size_t i = 0; i < line; ++i) sums[i] += from[i] * each.weights[k];
-    }
-    std::ranges::transform(sums, made.row(y), rounded);
+    resize_loops().down(image.row(each.first), line, each.weights, line, made.row(y));
   }
   return made;
 }

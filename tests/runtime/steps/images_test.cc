@@ -19,6 +19,7 @@
 #include "runtime/steps/decode.h"
 #include "runtime/steps/decoders.h"
 #include "runtime/steps/resize.h"
+#include "runtime/steps/resize_loops.h"
 
 namespace serin::steps {
 namespace {
@@ -193,6 +194,38 @@ TEST(Resize, KnowsItsRulesByName) {
   EXPECT_EQ(find_resample("cv2.linear"), Resample::kCvLinear);
   EXPECT_EQ(find_resample("pil.lanczos"), Resample::kPilLanczos);
   EXPECT_EQ(find_resample("bilinear"), std::nullopt);
+}
+
+/// Of random pictures and weights, some of which are negative. The last row ends with its memory, which AddressSanitizer guards.
+TEST(Images, AreResizedAlikeByEachInstructionSet) {
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no AVX2 here";
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    const int channels = round % 2 == 0 ? 3 : 1, width = 1 + static_cast<int>(random() % 70), height = 1 + static_cast<int>(random() % 9);
+    Image image = blank_image(width, height, channels);
+    for (uint8_t& byte : image.pixels) byte = static_cast<uint8_t>(random());
+    std::vector<Taps> taps(1 + random() % 40);
+    for (Taps& each : taps) {
+      each.first = static_cast<int>(random() % static_cast<unsigned>(width));
+      each.weights.resize(1 + random() % static_cast<unsigned>(width - each.first));
+      for (int32_t& weight : each.weights) weight = static_cast<int32_t>(random() % (3U << 20)) - (1 << 20);
+    }
+    std::vector<uint8_t> expected(taps.size() * static_cast<size_t>(channels)), found(expected.size());
+    const uint8_t* const end = image.pixels.data() + image.pixels.size();
+    kPortableResize.across(image.row(height - 1), end, taps, channels, expected.data());
+    kAvx2Resize.across(image.row(height - 1), end, taps, channels, found.data());
+    EXPECT_EQ(found, expected);
+    const size_t line = static_cast<size_t>(width) * static_cast<size_t>(channels);
+    std::vector<int32_t> weights(static_cast<size_t>(height));
+    for (int32_t& weight : weights) weight = static_cast<int32_t>(random() % (3U << 20)) - (1 << 20);
+    expected.resize(line);
+    found.assign(line, 0);
+    kPortableResize.down(image.pixels.data(), line, weights, line, expected.data());
+    kAvx2Resize.down(image.pixels.data(), line, weights, line, found.data());
+    EXPECT_EQ(found, expected);
+  }
+#endif
 }
 
 }  // namespace
