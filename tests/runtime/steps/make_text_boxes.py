@@ -144,14 +144,14 @@ def maps(random):
 def boxes(lines, random):
     options = {"page": [{}, {"dilate": 1}, {"slow": 1}, {"threshold": 0.5, "box_threshold": 0.7, "unclip": 2.0}, {"box_threshold": 0.0}],
                "rings": [{}, {"slow": 1, "box_threshold": 0.2}, {"box_threshold": 0.3}], "noise": [{"box_threshold": 0.3}, {"box_threshold": 0.2, "dilate": 1}],
-               "dots": [{}, {"most": 100}, {"most": 0}], "empty": [{}]}  # fmt: skip
+               "dots": [{}, {"most": 100}, {"most": 0}, {"most": 60, "unclip": 0.1}, {"most": 60, "unclip": 0.5}], "empty": [{}]}  # fmt: skip
     for name, values in maps(random):
         grey = (values * 255).round().astype(np.uint8)
         cv2.imwrite(str(HERE / f"vision/map_{name}.png"), grey)
         probability = grey.astype(np.float32) / np.float32(255)
         for chosen in options[name]:
             finder = BoxFinder(**chosen)
-            for width, height in [(values.shape[1], values.shape[0]), (1000, 707)]:
+            for width, height in [(values.shape[1], values.shape[0]), (1000, 707), (130, 90)]:
                 found = finder(probability, width, height)
                 lines.append(f"boxes {name} {finder.threshold} {finder.box_threshold} {finder.most} {finder.unclip} {finder.dilate} {finder.slow} {width} {height}")
                 lines.append(" ".join(["boxes", str(9 * len(found)), *(f"{x:g}" for box, score in found for x in [*box.ravel(), round(score, 5)])]))
@@ -159,7 +159,8 @@ def boxes(lines, random):
 
 def crops(lines):
     quads = [[10, 5, 50, 5, 50, 25, 10, 25], [5, 10, 55, 2, 58, 20, 8, 30], [12, 3, 20, 3, 20, 40, 12, 40], [-10, -6, 30, -6, 30, 12, -10, 12], [30, 2, 60, 20, 50, 37, 20, 18],
-             [40, 30, 10, 30, 10, 10, 40, 10], [3, 4, 13.5, 4.25, 13.5, 9.75, 3, 9], [0, 0, 65, 0, 65, 41, 0, 41]]  # fmt: skip
+             [40, 30, 10, 30, 10, 10, 40, 10], [3, 4, 13.5, 4.25, 13.5, 9.75, 3, 9], [0, 0, 65, 0, 65, 41, 0, 41],
+             [10, 5, 30, 5, 30, 35, 10, 35], [10, 5, 30, 5, 30, 34, 10, 34]]  # fmt: skip
     picture = cv2.imread(str(HERE / "images/source_66.ppm"))
     for number, quad in enumerate(quads):
         points = np.array(quad, np.float32).reshape(4, 2)

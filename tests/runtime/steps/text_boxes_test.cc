@@ -89,8 +89,8 @@ TEST(TextBoxes, AreThoseOfPaddleOcrsRules) {
     }
     ASSERT_FALSE(::testing::Test::HasFatalFailure());
   }
-  EXPECT_EQ(count["boxes"], 28);
-  EXPECT_EQ(count["crop"], 8);
+  EXPECT_EQ(count["boxes"], 48);
+  EXPECT_EQ(count["crop"], 10);
   EXPECT_EQ(count["cubic"], 3);
 }
 
