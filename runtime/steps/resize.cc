@@ -10,10 +10,10 @@ namespace serin::steps {
 namespace {
 
 constexpr std::pair<std::string_view, Resample> kNames[] = {
-    {"cv2.nearest", Resample::kCvNearest},  {"cv2.linear", Resample::kCvLinear},    {"cv2.area", Resample::kCvArea},
-    {"cv2.cubic", Resample::kCvCubic},
-    {"pil.nearest", Resample::kPilNearest}, {"pil.box", Resample::kPilBox},         {"pil.bilinear", Resample::kPilBilinear},
-    {"pil.hamming", Resample::kPilHamming}, {"pil.bicubic", Resample::kPilBicubic}, {"pil.lanczos", Resample::kPilLanczos},
+    {"cv2.nearest", Resample::kCvNearest},    {"cv2.linear", Resample::kCvLinear},    {"cv2.area", Resample::kCvArea},
+    {"cv2.cubic", Resample::kCvCubic},        {"pil.nearest", Resample::kPilNearest}, {"pil.box", Resample::kPilBox},
+    {"pil.bilinear", Resample::kPilBilinear}, {"pil.hamming", Resample::kPilHamming}, {"pil.bicubic", Resample::kPilBicubic},
+    {"pil.lanczos", Resample::kPilLanczos},
 };
 
 }  // namespace

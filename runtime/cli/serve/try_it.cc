@@ -102,6 +102,11 @@ Result<std::vector<Shape>> find_shapes(serving::Version& version, serving::Clock
   return first.error();
 }
 
+/// Whether the body of a request may be a picture or a text.
+bool takes_body(const serving::Version& version) {
+  return version.signature().inputs.size() == 1 && version.signature().inputs.front().body;
+}
+
 std::string shape_json(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.dims(), ",")); }
 
 /// The text between single quotes of a shell.
@@ -120,6 +125,9 @@ std::string curl_options(const TriedServer& server) {
 
 std::string curl_line(const serving::Version& version, const std::vector<Shape>& shapes, const TriedServer& server) {
   const std::vector<TensorSpec>& inputs = version.signature().inputs;
+  if (takes_body(version))
+    return fmt::format("curl {}{}/v2/models/{}/infer --data-binary @FILE    # FILE: {}", curl_options(server), server.url,
+                       net::escaped(version.model()), inputs.front().name);
   int64_t elements = 0;
   for (const Shape& shape : shapes) elements += shape.elements();
   std::string json = R"({"inputs":[)";
@@ -179,7 +187,20 @@ std::string client_arguments(const TriedServer& server) {
   return arguments;
 }
 
+std::string_view headers_argument(const TriedServer& server) {
+  return server.token ? R"(, headers={"Authorization": "Bearer " + os.environ["TOKEN"]})" : "";
+}
+
 std::string python_lines(const serving::Version& version, const std::vector<Shape>& shapes, const TriedServer& server) {
+  if (takes_body(version))
+    return fmt::format(R"(import {}
+client = http.InferenceServerClient({})
+data = http.InferInput({}, [1], "BYTES")
+data.set_data_from_numpy(numpy.array([open("FILE", "rb").read()], dtype=object))
+print(client.infer({}, [data]{}).get_response())
+)",
+                       imports(version, server), client_arguments(server), net::json_quote(version.signature().inputs.front().name),
+                       net::json_quote(version.model()), headers_argument(server));
   std::string inputs;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const TensorSpec& input = version.signature().inputs[i];
@@ -195,8 +216,7 @@ for name, shape, datatype, dtype in [{}]:
 print(client.infer({}, inputs{}{}).get_response())
 )",
                      imports(version, server), client_arguments(server), inputs, net::json_quote(version.model()),
-                     version.stateful() ? ", sequence_id=1, sequence_start=True, sequence_end=True" : "",
-                     server.token ? R"(, headers={"Authorization": "Bearer " + os.environ["TOKEN"]})" : "");
+                     version.stateful() ? ", sequence_id=1, sequence_start=True, sequence_end=True" : "", headers_argument(server));
 }
 
 }  // namespace

@@ -161,6 +161,13 @@ void watch(net::Loops& loops, Generator& generator, const sigset_t& signals) {
   if (terminal) std::fputs("\r\x1b[K", stderr);
 }
 
+/// kUnavailable: the metadata name no inputs that can be made.
+Result<Bodies> bodies_of(const LoadOptions& options, std::string_view metadata) {
+  const auto inputs = parse_model_inputs(metadata);
+  if (!inputs) return Error{Code::kUnavailable, "model '" + options.model + "': " + inputs.error().message};
+  return options.data.empty() ? random_bodies(*inputs, options.batch) : file_bodies(*inputs, options.batch, options.data);
+}
+
 }  // namespace
 
 int run_load(const LoadOptions& options) {
@@ -178,10 +185,10 @@ int run_load(const LoadOptions& options) {
     return say(kNo, "model '" + options.model + "': the server answers " + std::to_string(metadata->status) + ": " +
                         metadata->body.substr(0, 500));
   }
-  const auto inputs = parse_model_inputs(metadata->body);
-  if (!inputs) return say(kNo, "model '" + options.model + "': " + inputs.error().message);
-  auto bodies = options.data.empty() ? random_bodies(*inputs, options.batch) : file_bodies(*inputs, options.batch, options.data);
-  if (!bodies) return say(options.data.empty() ? kNo : kUsage, bodies.error().message);
+  const bool as_they_are = !options.data.empty() && are_bodies(options.data);
+  if (as_they_are && options.batch != 1) return say(kUsage, options.data + " is one row a request: --batch goes with an .npz file");
+  auto bodies = as_they_are ? bodies_as_they_are(options.data) : bodies_of(options, metadata->body);
+  if (!bodies) return say(options.data.empty() || bodies.error().code == Code::kUnavailable ? kNo : kUsage, bodies.error().message);
 
   raise_descriptor_limit();
   sigset_t signals;
@@ -213,8 +220,11 @@ void add_load(CLI::App& app, int& exit_code) {
   command->add_option("url", options->url, "server, e.g. http://127.0.0.1:8000")->required();
   command->add_option("--model", options->model, "name of the model")->required();
   command->add_option("--version", options->version, "version of the model; default: the server chooses");
-  command->add_option("--data", options->data, ".npz file with rows for each input, by name; default: random numbers")
-      ->check(CLI::ExistingFile);
+  command
+      ->add_option(
+          "--data", options->data,
+          ".npz file with rows for each input, by name; or a file or folder whose files are sent as they are; default: random numbers")
+      ->check(CLI::ExistingPath);
   auto* rate =
       command->add_option("--rate", options->rate, "requests a second, sent on time even if answers are late")->check(between(0.001, 1e6));
   command->add_option("--concurrency", options->concurrency, "clients that each wait for their answer")

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <random>
 
+#include "runtime/base/file.h"
 #include "runtime/cli/tools/npz.h"
 #include "runtime/protocol/tensor/datatype.h"
 
@@ -84,8 +86,8 @@ Result<TensorSpec> parse_input(const boost::json::value& value) {
   input.name = name->get_string();
   const auto dtype = protocol::parse_oip_datatype(std::string_view(datatype->get_string()));
   if (!dtype || *dtype == DType::kString) {
-    return Error{Code::kUnsupported,
-                 fmt::format("input '{}' is {}: load can send numbers only", input.name, std::string_view(datatype->get_string()))};
+    return Error{Code::kUnsupported, fmt::format("input '{}' is {}: --data FILE names a file to send, or a folder of files", input.name,
+                                                 std::string_view(datatype->get_string()))};
   }
   input.dtype = *dtype;
   if (!Shape::fits(shape->get_array().size()))
@@ -187,6 +189,31 @@ Result<Bodies> file_bodies(const std::vector<TensorSpec>& inputs, int64_t batch,
       }
     }
     bodies.push_back(encode(inputs, tensors));
+  }
+  return bodies;
+}
+
+bool are_bodies(const std::string& path) { return !path.ends_with(".npz"); }
+
+Result<Bodies> bodies_as_they_are(const std::string& path) {
+  constexpr size_t kMostBytes = size_t{1} << 30;
+  std::vector<std::string> files;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path, error))
+      if (entry.is_regular_file(error)) files.push_back(entry.path());
+    std::ranges::sort(files);
+    if (files.empty()) return invalid(fmt::format("{}: the folder has no files", path));
+    files.resize(std::min(files.size(), static_cast<size_t>(kFileBodies)));
+  } else {
+    files = {path};
+  }
+  Bodies bodies;
+  size_t bytes = 0;
+  for (const std::string& file : files) {
+    SERIN_TRY(std::string body, read_file(file, kMostBytes - bytes));
+    bytes += body.size();
+    bodies.push_back(std::make_shared<const std::string>(std::move(body)));
   }
   return bodies;
 }

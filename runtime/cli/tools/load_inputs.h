@@ -23,4 +23,10 @@ Result<Bodies> random_bodies(const std::vector<protocol::TensorSpec>& inputs, in
 /// Makes bodies of `batch` consecutive rows of the .npz file's arrays, which have the inputs' names. After the last row comes the first.
 Result<Bodies> file_bodies(const std::vector<protocol::TensorSpec>& inputs, int64_t batch, const std::string& path);
 
+/// Whether the data of `serin load` are bodies as they stand: files of pictures or texts, not an .npz file.
+bool are_bodies(const std::string& path);
+
+/// Makes a body of a file, or of each file in a folder, in the order of their names: at most 4096 files and 1 GiB.
+Result<Bodies> bodies_as_they_are(const std::string& path);
+
 }  // namespace serin::cli

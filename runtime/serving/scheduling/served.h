@@ -25,10 +25,10 @@ struct Served {
   size_t instances = 1;
   std::shared_ptr<Scheduler> scheduler;
   std::string_view platform = kModelPlatform;
-  bool timeout_is_deadline = true;  ///< as in QueuePolicies
-  bool stateful = false;            ///< an answer depends on earlier requests
-  TensorReshapes reshapes;          ///< shapes of tensors for clients; the scheduler has the model's shapes
-  int64_t max_rows = INT64_MAX;     ///< in one request: more than max_batch rows run in parts
+  bool timeout_is_deadline = true;                         ///< as in QueuePolicies
+  bool stateful = false;                                   ///< an answer depends on earlier requests
+  TensorReshapes reshapes;                                 ///< shapes of tensors for clients; the scheduler has the model's shapes
+  int64_t max_rows = INT64_MAX;                            ///< in one request: more than max_batch rows run in parts
   std::shared_ptr<const steps::StepsSettings> steps = {};  ///< of a file next to the model, where its settings have none; null: none
 };
 

@@ -262,7 +262,8 @@ StepsScheduler::Rows StepsScheduler::rows_of(const Served& served) {
   return rows;
 }
 
-std::shared_ptr<const steps::StepsSettings> StepsScheduler::find_steps(const std::string& name, const std::string& path, const Served& served) {
+std::shared_ptr<const steps::StepsSettings> StepsScheduler::find_steps(const std::string& name, const std::string& path,
+                                                                       const Served& served) {
   const auto file = steps::find_paddle_export(std::filesystem::path(path).parent_path());
   if (!file) return nullptr;
   const std::string base = std::filesystem::path(*file).filename();

@@ -97,8 +97,8 @@ Status read_head(const config::Node& node, DetectionsSettings& settings) {
 }  // namespace
 
 Result<DetectionsSettings> read_detections_step(const config::Node& node, const FindFile& files) {
-  SERIN_CHECK(node.allow_only({"detections", "form", "transposed", "objectness", "activation", "background", "every_class", "relative", "in_source",
-                               "score", "iou", "most", "across_labels", "labels", "name"}));
+  SERIN_CHECK(node.allow_only({"detections", "form", "transposed", "objectness", "activation", "background", "every_class", "relative",
+                               "in_source", "score", "iou", "most", "across_labels", "labels", "name"}));
   DetectionsSettings settings;
   SERIN_TRY(const config::Node outputs, node.at("detections"));
   const auto items = outputs.is_list() ? outputs.items() : std::vector{outputs};

@@ -23,7 +23,7 @@ struct DetectionsSettings {
   std::vector<std::string> outputs;  ///< boxes with their scores in one, or boxes and scores
   bool suppressed = false;  ///< rows of label, score, x1, y1, x2, y2 in pixels of the client's picture: the model has done the rest
   bool relative = false;    ///< boxes are fractions of the model's input
-  bool in_source = false;  ///< boxes are in pixels of the client\'s picture already
+  bool in_source = false;   ///< boxes are in pixels of the client\'s picture already
   HeadOptions head;
   SuppressOptions suppress;
   std::vector<std::string> labels;

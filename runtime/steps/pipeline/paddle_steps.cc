@@ -34,9 +34,9 @@ class OperationReader {
     SERIN_CHECK(begin(Stage::kResize, "a resize"));
     const bool shortest = step.rule == ResizeStep::Rule::kShortest;
     settings_.resize = {.to = shortest ? PictureSize{step.side, step.side} : PictureSize{step.size.width, step.size.height},
-                        .fit = shortest                                   ? Fit::kShortest
+                        .fit = shortest                                 ? Fit::kShortest
                                : step.rule == ResizeStep::Rule::kWithin ? Fit::kTurned
-                                                                          : Fit::kExact,
+                                                                        : Fit::kExact,
                         .rule = rule_of(step.interpolation),
                         .rounding = Rounding::kNearest};
     return {};

@@ -295,3 +295,27 @@ def test_bad_settings_are_refused_by_name(tmp_path, settings, said):
     ran = serin("serve", "--check", "--models", tmp_path)
     assert ran.returncode != 0
     assert re.search(said, ran.stdout + ran.stderr), ran.stdout + ran.stderr
+
+
+def test_the_servers_own_example_sends_a_file(serve, tmp_path):
+    save_paint(tmp_path / "m/paint")
+    runtime = serve(tmp_path / "m")
+    line = re.search(r"curl (\S+) --data-binary @FILE", runtime.log)
+    assert line, runtime.log
+    assert call(line[1], plain((255, 0, 0))).status == 200
+
+
+def test_load_sends_files_as_they_are(runtime, tmp_path):
+    (tmp_path / "files").mkdir()
+    for i, colour in enumerate([(1, 2, 3), (200, 1, 1)]):
+        (tmp_path / f"files/{i}.ppm").write_bytes(plain(colour))
+    for data in tmp_path / "files", tmp_path / "files/0.ppm":
+        ran = serin("load", runtime.url, "--model", "paint", "--data", data, "--seconds", 0.3, "--json")
+        report = json.loads(ran.stdout)
+        assert ran.returncode == 0 and report["ok"] > 0 and report["errors"] == 0, ran.stdout
+    refused = serin("load", runtime.url, "--model", "paint", "--data", tmp_path / "files", "--batch", 2)
+    assert refused.returncode == 2 and "--batch" in refused.stderr
+    empty = tmp_path / "none"
+    empty.mkdir()
+    assert "has no files" in serin("load", runtime.url, "--model", "paint", "--data", empty).stderr
+    assert "--data FILE" in serin("load", runtime.url, "--model", "paint").stderr

@@ -99,8 +99,12 @@ TEST(Pictures, FramesAreInTheCornerOrAround) {
 /// As YOLOv5 (centred), YOLOX (upper left) and PP-YOLOE (stretched) do it (make_detections.py).
 TEST(Pictures, AreFramedAndBoxesGoBackAsByTheDetectorsOwnCode) {
   const std::map<std::string, std::string> steps = {
-      {"centred", "pre: [{{picture: i, layout: nhwc, resize: {{to: [{1}, {0}], fit: inside, rule: cv2.linear, rounding: nearest}}, pad: {{to: [{1}, {0}], value: 114, place: centre}}}}]"},
-      {"upper_left", "pre: [{{picture: i, layout: nhwc, resize: {{to: [{1}, {0}], fit: inside, rule: cv2.linear}}, pad: {{to: [{1}, {0}], value: 114}}}}]"},
+      {"centred",
+       "pre: [{{picture: i, layout: nhwc, resize: {{to: [{1}, {0}], fit: inside, rule: cv2.linear, rounding: nearest}}, pad: {{to: [{1}, "
+       "{0}], value: 114, place: centre}}}}]"},
+      {"upper_left",
+       "pre: [{{picture: i, layout: nhwc, resize: {{to: [{1}, {0}], fit: inside, rule: cv2.linear}}, pad: {{to: [{1}, {0}], value: "
+       "114}}}}]"},
       {"stretched", "pre: [{{picture: i, layout: nhwc, resize: {{to: [{1}, {0}], rule: cv2.linear}}}}]"}};
   std::ifstream lines(test_data("vision/detections.txt"));
   int count = 0;
@@ -112,7 +116,8 @@ TEST(Pictures, AreFramedAndBoxesGoBackAsByTheDetectorsOwnCode) {
     Detection back{0, 1};
     if (!(words >> kind) || kind != "fit") continue;
     SCOPED_TRACE(line);
-    words >> width >> height >> fit >> source >> sign >> made_width >> made_height >> left >> top >> hash >> back.x1 >> back.y1 >> back.x2 >> back.y2;
+    words >> width >> height >> fit >> source >> sign >> made_width >> made_height >> left >> top >> hash >> back.x1 >> back.y1 >>
+        back.x2 >> back.y2;
     ++count;
     const std::vector<TensorFacts> inputs = {{"x", DType::kUInt8, {-1, -1, 3}}};
     Ran ran = run(fmt::format(fmt::runtime(steps.at(fit)), width, height), text_of(test_data("images/" + source)), inputs);
@@ -139,7 +144,8 @@ TEST(Pictures, OfOnePixelAcrossKeepIt) {
 }
 
 TEST(Pictures, PaddedAfterTheirValuesHaveZeros) {
-  Ran ran = run("pre: [{picture: i, scale: 1, mean: 7, layout: nchw, pad: {multiple: 4, value: 9}}]", grid(3, 2), {{"x", DType::kFloat32, {3, -1, -1}}});
+  Ran ran = run("pre: [{picture: i, scale: 1, mean: 7, layout: nchw, pad: {multiple: 4, value: 9}}]", grid(3, 2),
+                {{"x", DType::kFloat32, {3, -1, -1}}});
   EXPECT_EQ(ran.pixels.shape, (Shape{3, 4, 4}));
   EXPECT_EQ(ran.pixels.view().span<float>()[3], 2) << "9 - 7";
   EXPECT_EQ(ran.facts.input_width, 4);
@@ -163,7 +169,8 @@ TEST(Pictures, OfPaddleAreDescribedByItsOwnFile) {
   EXPECT_EQ(prepared->inputs[0]->view().span<float>()[223 * 416], 0) << "padded after the values";
   EXPECT_NEAR(prepared->inputs[1]->view().span<float>()[0], 4.16, 1e-5);
   std::vector<float> boxes = {10, 10, 30, 20, 11, 10, 30, 20}, scores = {0.6F, 0.5F};
-  auto made = (*pipeline)->after(std::vector<TensorView>{{DType::kFloat32, {2, 4}, boxes.data()}, {DType::kFloat32, {1, 2}, scores.data()}}, prepared->facts, [](auto...) {});
+  auto made = (*pipeline)->after(std::vector<TensorView>{{DType::kFloat32, {2, 4}, boxes.data()}, {DType::kFloat32, {1, 2}, scores.data()}},
+                                 prepared->facts, [](auto...) {});
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_THAT((*made)[0].texts[0], HasSubstr(R"([{"bbox":[10,10,20,10],"category_id":0,"category":"face","score":0.6)"));
 }
