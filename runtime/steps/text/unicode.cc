@@ -11,6 +11,8 @@
 #include <map>
 #include <utility>
 
+#include "runtime/steps/text/unicode_differences.h"
+
 namespace serin::steps::text {
 namespace {
 
@@ -65,6 +67,12 @@ uint16_t general_category(char32_t code, utf8proc_propval_t category) {
   }
 }
 
+/// The classes that the Rust library sees the other way round.
+uint16_t difference_of(char32_t code) {
+  const auto* const found = std::ranges::lower_bound(kUnicodeDifferences, code, {}, &UnicodeDifference::last);
+  return found != kUnicodeDifferences.end() && found->first <= code ? found->classes : 0;
+}
+
 uint16_t classes_of(char32_t code) {
   const auto point = static_cast<utf8proc_int32_t>(code);
   const utf8proc_property_t& property = *utf8proc_get_property(point);
@@ -75,7 +83,7 @@ uint16_t classes_of(char32_t code) {
   if (property.decomp_seqindex != UINT16_MAX || (code >= 0xAC00 && code < 0xD7A4)) classes |= kDecomposes;
   if (utf8proc_tolower(point) != point) classes |= kLowers;
   if (property.combining_class != 0) classes |= kReorders;
-  return classes;
+  return classes ^ difference_of(code);
 }
 
 int combining_class(int32_t code) { return utf8proc_get_property(code)->combining_class; }
