@@ -56,7 +56,7 @@ class CharsmapNormalizer final : public Normalizer {
 Result<Charsmap> Charsmap::read(std::string_view table) {
   Charsmap map;
   if (table.empty()) return map;
-  const Error damaged{Code::kCorrupt, "the table of replacements (precompiled_charsmap) is damaged"};
+  Error damaged{Code::kCorrupt, "the table of replacements (precompiled_charsmap) is damaged"};
   uint32_t bytes = 0;
   if (table.size() < sizeof(bytes)) return damaged;
   std::memcpy(&bytes, table.data(), sizeof(bytes));  // little-endian, like every supported machine
@@ -92,7 +92,7 @@ Charsmap::Match Charsmap::search(std::string_view text, bool first) const {
   return found;
 }
 
-Result<std::unique_ptr<Normalizer>> make_charsmap(std::string table) {
+Result<std::unique_ptr<Normalizer>> make_charsmap(std::string_view table) {
   SERIN_TRY(Charsmap map, Charsmap::read(table));
   return std::unique_ptr<Normalizer>(std::make_unique<CharsmapNormalizer>(std::move(map)));
 }

@@ -49,6 +49,6 @@ std::unique_ptr<Normalizer> make_byte_spelling();  ///< GPT-2's spelling of byte
 std::unique_ptr<Normalizer> make_normalizers(std::vector<std::unique_ptr<Normalizer>> all);
 
 /// SentencePiece's table of replacements ("precompiled_charsmap"), as it is in a file. kCorrupt: it refers to places outside of itself.
-Result<std::unique_ptr<Normalizer>> make_charsmap(std::string table);
+Result<std::unique_ptr<Normalizer>> make_charsmap(std::string_view table);
 
 }  // namespace serin::steps::text

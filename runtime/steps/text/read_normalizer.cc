@@ -64,7 +64,7 @@ Result<std::unique_ptr<Normalizer>> read_charsmap(const JsonObject& json) {
   SERIN_TRY(const std::string coded, json.text("precompiled_charsmap", ""));
   auto table = decode_base64(coded);
   if (!table) return json.damaged("precompiled_charsmap", "not base64");
-  return at_place(make_charsmap(std::move(*table)), json.place("precompiled_charsmap"));
+  return at_place(make_charsmap(*table), json.place("precompiled_charsmap"));
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ struct Regex::Compiled {
 };
 
 Result<Regex> Regex::compile(std::string_view pattern) {
-  const auto named = [pattern](Error error) { return error.in(fmt::format("regular expression '{}'", pattern.substr(0, 200))); };
+  const auto named = [pattern](const Error& error) { return error.in(fmt::format("regular expression '{}'", pattern.substr(0, 200))); };
   if (pattern.size() > kLongestPattern) return Error{Code::kTooLarge, fmt::format("a regular expression of {} bytes", pattern.size())};
   const auto translated = Translation(pattern).run();
   if (!translated) return named(translated.error());

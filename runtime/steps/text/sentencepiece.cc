@@ -82,7 +82,7 @@ Result<SentencePieceFile> read_sentencepiece_file(std::string_view contents) {
     if (message.field() == 3) read_cleaning(message.message("NormalizerSpec"), file);
   }
   if (decoding.error) return *decoding.error;
-  const Error damaged{Code::kCorrupt, "a model without pieces, with one twice, or without exactly one unknown piece"};
+  Error damaged{Code::kCorrupt, "a model without pieces, with one twice, or without exactly one unknown piece"};
   auto sorted = file.pieces;
   std::ranges::sort(sorted);
   if (std::ranges::count(file.types, PieceType::kUnknown) != 1 || std::ranges::adjacent_find(sorted) != sorted.end()) return damaged;
