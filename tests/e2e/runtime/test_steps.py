@@ -319,3 +319,40 @@ def test_load_sends_files_as_they_are(runtime, tmp_path):
     empty.mkdir()
     assert "has no files" in serin("load", runtime.url, "--model", "paint", "--data", empty).stderr
     assert "--data FILE" in serin("load", runtime.url, "--model", "paint").stderr
+
+
+def test_the_same_picture_is_answered_from_the_cache(serve, tmp_path):
+    save_paint(tmp_path / "m/paint", PAINT + "response_cache: true\n")
+    runtime = serve(tmp_path / "m", "--response-cache-bytes", 1 << 20)
+    answers = [infer(runtime, "paint", [plain(colour)]).as_numpy("label").tolist() for colour in ((255, 0, 0), (0, 255, 0), (255, 0, 0))]
+    assert answers == [[[b"red", b"green"]], [[b"green", b"red"]], [[b"red", b"green"]]]
+    assert runtime.metric("nv_cache_num_hits_per_model", model="paint") == 1
+
+
+def test_a_model_with_steps_is_a_step_of_an_ensemble(serve, tmp_path):
+    save_paint(tmp_path / "m/paint")
+    (tmp_path / "m/both").mkdir()
+    (tmp_path / "m/both/serin.yaml").write_text("""
+ensemble:
+  steps:
+    - {model: paint, inputs: {image: photo}, outputs: {label: name}}
+""")
+    runtime = serve(tmp_path / "m")
+    with triton.InferenceServerClient(runtime.url.removeprefix("http://")) as client:
+        tensor = triton.InferInput("photo", [2], "BYTES")
+        tensor.set_data_from_numpy(np.array([plain((0, 0, 255)), plain((255, 0, 0))], dtype=object))
+        assert client.infer("both", [tensor]).as_numpy("name")[:, 0].tolist() == [b"blue", b"red"]
+
+
+def test_the_configuration_of_a_model_with_steps(runtime):
+    config = call(f"{runtime.url}/v2/models/paint/config").json
+    assert config["input"][0]["name"] == "image" and config["input"][0]["data_type"] == "TYPE_STRING"
+    assert [output["name"] for output in config["output"]] == ["label", "score"]
+
+
+def test_steps_stand_around_an_ensemble(serve, tmp_path):
+    save_paint(tmp_path / "m/inner", "{}")
+    (tmp_path / "m/outer").mkdir()
+    (tmp_path / "m/outer/colours.txt").write_text("red\ngreen\nblue\n")
+    (tmp_path / "m/outer/serin.yaml").write_text(PAINT + "ensemble: {steps: [{model: inner, inputs: {x: pixels}, outputs: {scores: scores}}]}\n")
+    assert infer(serve(tmp_path / "m"), "outer", [plain((0, 255, 0))]).as_numpy("label").tolist() == [[b"green", b"red"]]
