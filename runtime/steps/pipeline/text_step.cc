@@ -112,7 +112,7 @@ Result<std::vector<int64_t>> read_lengths(const config::Node& node) {
 }  // namespace
 
 Result<TextSettings> read_text_step(const config::Node& node, const FindFile& files) {
-  SERIN_CHECK(node.allow_only({"text", "pair", "to", "tokenizer", "lower_case", "style", "max_length", "truncate", "pad_to"}));
+  SERIN_CHECK(node.allow_only({"text", "pair", "to", "tokenizer", "lower_case", "style", "max_bytes", "max_length", "truncate", "pad_to"}));
   TextSettings settings;
   for (const std::string_view key : {"text", "pair"}) {
     if (key == "pair" && !node.has(key)) continue;
@@ -129,6 +129,7 @@ Result<TextSettings> read_text_step(const config::Node& node, const FindFile& fi
   if (const auto style = node.find("style")) {
     SERIN_TRY(settings.style, style->one_of({"none", "llama", "t5", "xlm-r"}));
   }
+  SERIN_TRY(settings.max_bytes, node.integer("max_bytes", 1, int64_t{1} << 30, settings.max_bytes));
   if (const auto length = node.find("max_length")) {
     SERIN_TRY(settings.max_length, length->integer(1, kLongestText));
   }
@@ -151,7 +152,10 @@ Result<std::shared_ptr<const PreStep>> make_text_step(TextSettings settings, std
   if (settings.ids.empty())
     for (size_t i = 0; i < names.size(); ++i)
       if (i == 0 || find_tensor(model, kUsualInputs[i])) names[i] = kUsualInputs[i];
-  const text::LoadOptions options{.lower_case = settings.lower_case, .strip_accents = {}, .split_ideographs = {}, .style = settings.style};
+  text::LoadOptions options;
+  options.lower_case = settings.lower_case;
+  options.style = settings.style;
+  options.max_text_bytes = static_cast<size_t>(settings.max_bytes);
   SERIN_TRY(auto tokenizer, text::Tokenizer::load(settings.tokenizer, options));
   const auto step = std::make_shared<TextStep>(std::move(settings), std::move(tokenizer));
   constexpr std::array kLists = {&text::Encoding::ids, &text::Encoding::mask, &text::Encoding::types};

@@ -126,8 +126,10 @@ def test_bytes_that_are_no_text(runtime):
         infer(runtime, "echo", sentence=[b"hello \xff"])
 
 
-def test_a_text_of_megabytes_ends(runtime):
-    assert infer(runtime, "echo", sentence=["hello world " * 300_000]).as_numpy("of_input_ids").shape == (1, 8)
+def test_a_text_of_a_megabyte_ends_and_a_longer_one_is_refused(runtime):
+    assert infer(runtime, "echo", sentence=["hello world " * 80_000]).as_numpy("of_input_ids").shape == (1, 8)
+    with pytest.raises(triton.InferenceServerException, match="1048576"):
+        infer(runtime, "echo", sentence=["hello world " * 90_000])
 
 
 def test_lines_become_text(runtime):
