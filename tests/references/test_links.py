@@ -17,7 +17,7 @@ MUST = (
     "router/admin/REFERENCE.md", "router/view/METRICS.md", "deploy/kubernetes/README.md", "deploy/DEPENDENCIES.md", "CONTRIBUTING.md", "CHANGELOG.md",
     "SECURITY.md", "LICENSE",
 )
-FOLDERS = ("bench", "cmake", "deploy", "kernels", "models", "router", "runtime", "tests")  # a word in backticks that begins with one of them is a path
+FOLDERS = ("bench", "cmake", "deploy", "kernels", "models", "router", "runtime", "services", "tests")  # a word in backticks that begins with one of them is a path
 
 
 @functools.cache
