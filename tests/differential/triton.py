@@ -22,11 +22,11 @@ def free_ports(count):
 
 
 class Triton:
-    """Serves what models.py lists. `cores`: for taskset; `settings`: of write_triton_repository()."""
+    """Serves what models.py lists. `cores`: for taskset; `settings`: of `write`, which makes the repository."""
 
-    def __init__(self, folder, *arguments, cores=None, **settings):
+    def __init__(self, folder, *arguments, cores=None, write=models.write_triton_repository, **settings):
         self.repository, self.log = folder / "triton-models", folder / "triton.log"
-        models.write_triton_repository(self.repository, **settings)
+        write(self.repository, **settings)
         self.http, self.grpc, metrics = free_ports(3)
         command = [HOME / "bin/tritonserver", f"--model-repository={self.repository}", f"--backend-directory={HOME / 'backends'}",
                    "--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--metrics-address=127.0.0.1",
