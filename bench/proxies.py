@@ -64,14 +64,14 @@ def cpu_seconds(pid):
 
 
 class Process:
-    """Something started in `folder`, ended with it."""
+    """Something started in `folder`, ended with it. A session of its own has its own share of the cores where the kernel groups tasks by session."""
 
-    def __init__(self, command, folder, name, environment=None, pipes=False):
+    def __init__(self, command, folder, name, environment=None, pipes=False, own_session=False):
         self.log = folder / f"{name}.log"
         environment = {**os.environ, **(environment or {})}
         with self.log.open("w") as log:
             ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE} if pipes else {"stdout": log}
-            self.process = subprocess.Popen(command, stderr=log, cwd=folder, env=environment, text=True, **ends)
+            self.process = subprocess.Popen(command, stderr=log, cwd=folder, env=environment, text=True, start_new_session=own_session, **ends)
 
     def __enter__(self):
         return self

@@ -43,11 +43,11 @@ TOLERANCE = 1e-3  # of probabilities, absolute
 def flags():
     parser = table.parser_for("services", "serin serve beside Triton and FastAPI, from pictures to labels.", EPILOGUE)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, help="7; 3 with --quick")
-    parser.add_argument("--seconds", type=int, help="of one measurement: 3; 1 with --quick")
+    parser.add_argument("--rounds", type=int, help="5; 3 with --quick")
+    parser.add_argument("--seconds", type=int, help="of one measurement: 2; 1 with --quick")
     options = table.parse_with_parts(parser, MODELS)
-    options.rounds = options.rounds or (3 if options.quick else 7)
-    options.seconds = options.seconds or (1 if options.quick else 3)
+    options.rounds = options.rounds or (3 if options.quick else 5)
+    options.seconds = options.seconds or (1 if options.quick else 2)
     options.sizes = SIZES[:1] if options.quick else SIZES
     return options
 
@@ -98,7 +98,7 @@ def save_pictures(size, folder):
 
 
 def check(running, paths):
-    """All servers give the labels of the first one."""
+    """All servers give the labels of the first one, which are not the same for all pictures."""
     differences, seen = [], set()
     for path in paths:
         expected = None
@@ -110,7 +110,7 @@ def check(running, paths):
         seen.add(tuple(expected[0]))
     if differences:
         raise SystemExit("bench/services: the servers do not agree\n" + "\n".join(differences))
-    if len(seen) < len(paths):
+    if len(seen) == 1:
         raise SystemExit(f"bench/services: the model cannot tell the pictures apart: {seen}")
 
 

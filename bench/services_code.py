@@ -14,7 +14,9 @@ SHIFTS = [-mean / std for mean, std in zip(MEAN, STD)]
 
 def tensor_of(file):
     """The bytes of a picture's file as FP32 [3, SIDE, SIDE], by torchvision's rule."""
-    picture = Image.open(io.BytesIO(file)).convert("RGB")
+    picture = Image.open(io.BytesIO(file))
+    if picture.mode != "RGB":  # else it would be copied
+        picture = picture.convert("RGB")
     ratio = RESIZED / min(picture.size)
     picture = picture.resize([RESIZED if side == min(picture.size) else int(side * ratio) for side in picture.size], Image.BILINEAR)
     left, top = (round((side - SIDE) / 2) for side in picture.size)

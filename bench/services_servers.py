@@ -17,7 +17,7 @@ import services_code as code  # noqa: E402
 import triton  # noqa: E402
 
 WORKERS = 2  # processes of a Python server: one for each core
-MAX_BATCH = 32
+MAX_BATCH = 4  # of Triton: half of the clients, so that no instance waits for the other
 
 SERIN_SETTINGS = f"""
 pre:
@@ -78,7 +78,7 @@ class Serin(proxies.Process):
         shutil.copy(source / "labels.txt", folder / "serin-models/service")
         (folder / "serin-models/service/serin.yaml").write_text(SERIN_SETTINGS)
         command = [ROOT / "build/serin", "serve", "--models", folder / "serin-models", "--port", 0, "--grpc-port", "off", "--metrics-port", 0]
-        super().__init__([*map(str, command), "--ready-file", str(ready)], folder, "serin")
+        super().__init__([*map(str, command), "--ready-file", str(ready)], folder, "serin", own_session=True)
         deadline = time.monotonic() + 60
         while not ready.exists():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -194,7 +194,7 @@ class Plain(proxies.Process):
         port = proxies.free_port()
         command = [sys.executable, "-B", "-m", "uvicorn", "services_plain:app", "--app-dir", ROOT / "bench", "--workers", WORKERS, "--port", port,
                    "--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]  # fmt: skip
-        super().__init__(list(map(str, command)), folder, "plain", {"SERVICES_FOLDER": str(source)})
+        super().__init__(list(map(str, command)), folder, "plain", {"SERVICES_FOLDER": str(source)}, own_session=True)
         self.url = f"http://127.0.0.1:{port}/classify"
 
     def classify(self, file):
