@@ -3,6 +3,7 @@
 #include "runtime/steps/resize.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -24,7 +25,20 @@ std::optional<Resample> find_resample(std::string_view name) {
 }
 
 Image resize(const Image& image, int width, int height, Resample rule) {
-  return rule <= Resample::kCvArea ? resize_like_cv2(image, width, height, rule) : resize_like_pil(image, width, height, rule);
+  return resize_window(image, width, height, rule, {0, 0, width, height});
+}
+
+Image resize_window(const Image& image, int width, int height, Resample rule, const Window& window) {
+  if (rule > Resample::kCvCubic) return resize_like_pil(image, width, height, rule, window);
+  Image whole = resize_like_cv2(image, width, height, rule);
+  return window.width == width && window.height == height ? whole : cut(whole, window);
+}
+
+Image cut(const Image& image, const Window& window) {
+  Image out = blank_image(window.width, window.height, image.channels);
+  const size_t row_bytes = static_cast<size_t>(window.width) * static_cast<size_t>(image.channels);
+  for (int y = 0; y < window.height; ++y) std::memcpy(out.row(y), image.at(window.left, window.top + y), row_bytes);
+  return out;
 }
 
 }  // namespace serin::steps

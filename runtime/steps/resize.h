@@ -31,8 +31,18 @@ std::optional<Resample> find_resample(std::string_view name);
 /// `width` and `height` are at least 1. Not for kCvCubic.
 Image resize(const Image& image, int width, int height, Resample rule);
 
-/// One file each.
+/// A part of a picture, within it.
+struct Window {
+  int left = 0, top = 0, width = 0, height = 0;
+};
+
+/// The part of what resize() makes, to the last bit. PIL's rules compute that part only.
+Image resize_window(const Image& image, int width, int height, Resample rule, const Window& window);
+
+Image cut(const Image& image, const Window& window);
+
+/// One file each. `window`: of the result.
 Image resize_like_cv2(const Image& image, int width, int height, Resample rule);
-Image resize_like_pil(const Image& image, int width, int height, Resample rule);
+Image resize_like_pil(const Image& image, int width, int height, Resample rule, const Window& window);
 
 }  // namespace serin::steps

@@ -68,22 +68,20 @@ std::vector<Taps> taps_of(int from, int to, Resample rule) {
   return all;
 }
 
-Image along_rows(const Image& image, int width, Resample rule) {
-  const std::vector<Taps> taps = taps_of(image.width, width, rule);
-  Image made = blank_image(width, image.height, image.channels);
-  const uint8_t* const end = image.pixels.data() + image.pixels.size();
-  for (int y = 0; y < image.height; ++y) resize_loops().across(image.row(y), end, taps, image.channels, made.row(y));
+/// Makes columns of the result, of rows from `first` to before `end`.
+Image along_rows(const Image& image, std::span<const Taps> taps, int first, int end) {
+  Image made = blank_image(static_cast<int>(taps.size()), end - first, image.channels);
+  const uint8_t* const memory_end = image.pixels.data() + image.pixels.size();
+  for (int y = first; y < end; ++y) resize_loops().across(image.row(y), memory_end, taps, image.channels, made.row(y - first));
   return made;
 }
 
-Image along_columns(const Image& image, int height, Resample rule) {
-  const std::vector<Taps> taps = taps_of(image.height, height, rule);
-  Image made = blank_image(image.width, height, image.channels);
+/// Makes rows of the result. `first`: the number of the first row that `image` has.
+Image along_columns(const Image& image, std::span<const Taps> taps, int first) {
+  Image made = blank_image(image.width, static_cast<int>(taps.size()), image.channels);
   const auto line = static_cast<size_t>(image.width) * static_cast<size_t>(image.channels);
-  for (int y = 0; y < height; ++y) {
-    const Taps& each = taps[static_cast<size_t>(y)];
-    resize_loops().down(image.row(each.first), line, each.weights, line, made.row(y));
-  }
+  for (size_t y = 0; y < taps.size(); ++y)
+    resize_loops().down(image.row(taps[y].first - first), line, taps[y].weights, line, made.row(static_cast<int>(y)));
   return made;
 }
 
@@ -113,11 +111,25 @@ Image nearest_like_pil(const Image& image, int width, int height) {
 
 }  // namespace
 
-Image resize_like_pil(const Image& image, int width, int height, Resample rule) {
-  if (rule == Resample::kPilNearest) return nearest_like_pil(image, width, height);
-  if (width == image.width) return height == image.height ? image : along_columns(image, height, rule);
-  const Image wide = along_rows(image, width, rule);
-  return height == image.height ? wide : along_columns(wide, height, rule);
+Image resize_like_pil(const Image& image, int width, int height, Resample rule, const Window& window) {
+  if (rule == Resample::kPilNearest) {
+    Image whole = nearest_like_pil(image, width, height);
+    return window.width == width && window.height == height ? whole : cut(whole, window);
+  }
+  const std::vector<Taps> rows = taps_of(image.height, height, rule), columns = taps_of(image.width, width, rule);
+  const auto down = std::span(rows).subspan(static_cast<size_t>(window.top), static_cast<size_t>(window.height));
+  const auto across = std::span(columns).subspan(static_cast<size_t>(window.left), static_cast<size_t>(window.width));
+  if (height == image.height) {
+    if (width == image.width) return cut(image, window);
+    return along_rows(image, across, window.top, window.top + window.height);
+  }
+  int first = image.height, end = 0;  // rows that the result is made of
+  for (const Taps& each : down) {
+    first = std::min(first, each.first);
+    end = std::max(end, each.first + static_cast<int>(each.weights.size()));
+  }
+  if (width == image.width) return along_columns(cut(image, {window.left, first, window.width, end - first}), down, first);
+  return along_columns(along_rows(image, across, first, end), down, first);
 }
 
 }  // namespace serin::steps

@@ -78,13 +78,6 @@ PictureSize resized(const Image& image, const PictureSettings::Resize& resize) {
   return resize.to;
 }
 
-Image cut(const Image& image, int left, int top, const PictureSize& size) {
-  Image out = blank_image(size.width, size.height, image.channels);
-  const size_t row_bytes = static_cast<size_t>(size.width) * static_cast<size_t>(image.channels);
-  for (int y = 0; y < size.height; ++y) std::memcpy(out.row(y), image.at(left, top + y), row_bytes);
-  return out;
-}
-
 Image surround(const Image& image, int left, int top, const PictureSize& size, uint8_t value) {
   Image out = blank_image(size.width, size.height, image.channels);
   std::ranges::fill(out.pixels, value);
@@ -218,9 +211,15 @@ class PictureInputStep final : public PreStep {
     return channels_first_ ? Shape{channels, size.height, size.width} : Shape{size.height, size.width, channels};
   }
 
-  Result<Image> resample(const Image& image, const PictureSize& to) const {
-    if (vision_) return vision_->resize_cubic(image, {to.width, to.height});
-    return resize(image, to.width, to.height, settings_.resize->rule);
+  /// The window of the picture at that size.
+  Result<Image> resample(Image image, const PictureSize& to, const Window& window) const {
+    if (to.width == image.width && to.height == image.height) {
+      const bool whole = window.width == image.width && window.height == image.height;
+      return whole ? std::move(image) : cut(image, window);
+    }
+    if (!vision_) return resize_window(image, to.width, to.height, settings_.resize->rule, window);
+    SERIN_TRY(const Image resized, vision_->resize_cubic(image, {to.width, to.height}));
+    return cut(resized, window);
   }
 
   PictureSize padded(const Image& image) const {
@@ -231,8 +230,9 @@ class PictureInputStep final : public PreStep {
   }
 
   Result<Image> fitted(Image image, Placement& placement) const {
+    PictureSize to{image.width, image.height};
     if (settings_.resize) {
-      const PictureSize to = resized(image, *settings_.resize);
+      to = resized(image, *settings_.resize);
       const bool one_ratio = settings_.resize->fit == PictureSettings::Fit::kInside;  // as YOLO's code, which leaves the rounding out
       const float ratio = one_ratio ? static_cast<float>(inner_ratio(image, settings_.resize->to)) : 0;
       placement.scale_x = one_ratio ? ratio : static_cast<float>(to.width) / static_cast<float>(image.width);
@@ -240,27 +240,26 @@ class PictureInputStep final : public PreStep {
       if (static_cast<int64_t>(to.width) * to.height > settings_.decode.max_pixels)
         return Error{Code::kTooLarge, fmt::format("a picture of {}x{} would be resized to {}x{}, more than {} pixels", image.width,
                                                   image.height, to.width, to.height, settings_.decode.max_pixels)};
-      if (to.width != image.width || to.height != image.height) {
-        SERIN_TRY(image, resample(image, to));
-      }
     }
+    Window window{0, 0, to.width, to.height};
     if (settings_.crop) {
-      const auto& [to, rounding] = *settings_.crop;
-      if (image.width < to.width || image.height < to.height)
-        return invalid(fmt::format("the picture is {}x{} where {}x{} are cropped from it", image.width, image.height, to.width, to.height));
-      const int left = half(image.width - to.width, rounding), top = half(image.height - to.height, rounding);
-      if (image.width != to.width || image.height != to.height) image = cut(image, left, top, to);
-      placement.left -= static_cast<float>(left);
-      placement.top -= static_cast<float>(top);
+      const auto& [size, rounding] = *settings_.crop;
+      if (to.width < size.width || to.height < size.height)
+        return invalid(fmt::format("the picture is {}x{} where {}x{} are cropped from it", to.width, to.height, size.width, size.height));
+      window = {half(to.width - size.width, rounding), half(to.height - size.height, rounding), size.width, size.height};
+      placement.left -= static_cast<float>(window.left);
+      placement.top -= static_cast<float>(window.top);
     }
+    SERIN_TRY(image, resample(std::move(image), to, window));
     if (settings_.pad) {
       const PictureSettings::Pad& pad = *settings_.pad;
-      const PictureSize to = padded(image);
-      if (image.width > to.width || image.height > to.height)
-        return invalid(fmt::format("the picture is {}x{} where it is padded to {}x{}", image.width, image.height, to.width, to.height));
+      const PictureSize frame = padded(image);
+      if (image.width > frame.width || image.height > frame.height)
+        return invalid(
+            fmt::format("the picture is {}x{} where it is padded to {}x{}", image.width, image.height, frame.width, frame.height));
       if (pad.after_values) return image;
-      const int left = pad.centre ? (to.width - image.width) / 2 : 0, top = pad.centre ? (to.height - image.height) / 2 : 0;
-      if (image.width != to.width || image.height != to.height) image = surround(image, left, top, to, pad.value);
+      const int left = pad.centre ? (frame.width - image.width) / 2 : 0, top = pad.centre ? (frame.height - image.height) / 2 : 0;
+      if (image.width != frame.width || image.height != frame.height) image = surround(image, left, top, frame, pad.value);
       placement.left += static_cast<float>(left);
       placement.top += static_cast<float>(top);
     }

@@ -25,10 +25,10 @@ struct TextSettings {
   std::optional<bool> lower_case;   ///< text::LoadOptions
   std::optional<std::string> style;
   int64_t max_bytes = int64_t{1} << 20;  ///< of a text; longer ones are refused, because some files take seconds for them
-  std::optional<int64_t> max_length;  ///< tokens; absent: as the tokenizer's file says
-  bool truncate = true;               ///< false: longer texts are refused
-  std::vector<int64_t> pad_to;        ///< rising; a text is padded to the next of these lengths
-  std::string ids, mask, types;       ///< the model's inputs; empty: none
+  std::optional<int64_t> max_length;     ///< tokens; absent: as the tokenizer's file says
+  bool truncate = true;                  ///< false: longer texts are refused
+  std::vector<int64_t> pad_to;           ///< rising; a text is padded to the next of these lengths
+  std::string ids, mask, types;          ///< the model's inputs; empty: none
 
   friend bool operator==(const TextSettings&, const TextSettings&) = default;
 };

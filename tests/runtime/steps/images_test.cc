@@ -228,5 +228,28 @@ TEST(Images, AreResizedAlikeByEachInstructionSet) {
 #endif
 }
 
+/// A crop of a resized picture needs no more of it.
+TEST(Images, AreResizedInAWindowToTheSameBits) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    Image image = blank_image(1 + static_cast<int>(random() % 60), 1 + static_cast<int>(random() % 60), round % 3 == 0 ? 1 : 3);
+    for (uint8_t& byte : image.pixels) byte = static_cast<uint8_t>(random());
+    const int width = round % 5 == 0 ? image.width : 1 + static_cast<int>(random() % 60);
+    const int height = round % 7 == 0 ? image.height : 1 + static_cast<int>(random() % 60);
+    for (const char* const name :
+         {"cv2.nearest", "cv2.linear", "cv2.area", "pil.nearest", "pil.box", "pil.bilinear", "pil.bicubic", "pil.lanczos"}) {
+      Window window;
+      window.left = static_cast<int>(random() % static_cast<unsigned>(width));
+      window.top = static_cast<int>(random() % static_cast<unsigned>(height));
+      window.width = 1 + static_cast<int>(random() % static_cast<unsigned>(width - window.left));
+      window.height = 1 + static_cast<int>(random() % static_cast<unsigned>(height - window.top));
+      const Image part = resize_window(image, width, height, *find_resample(name), window);
+      const Image expected = cut(resize(image, width, height, *find_resample(name)), window);
+      EXPECT_EQ(part.width, window.width);
+      EXPECT_EQ(part.pixels, expected.pixels) << name << " " << width << " x " << height;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace serin::steps
