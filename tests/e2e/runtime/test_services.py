@@ -12,8 +12,9 @@ import pytest
 from conftest import ON_FREE_PORTS, ROOT, call
 
 SERVICES = ROOT / "services"
+PAGES = sorted((SERVICES / "ocr/samples").glob("*.png"))
 DIGITS = sorted((SERVICES / "digit/samples").glob("*.png"))
-COMMANDS = re.findall(r"^    (curl (?:.*\\\n)*.*)$", (SERVICES / "README.md").read_text(), re.M)
+COMMANDS = re.findall(r"^    (curl (?:.*\|\n)*.*)$", (SERVICES / "README.md").read_text(), re.M)
 
 # The ids of these words in MiniLM's vocabulary
 WORDS = {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "a": 1037, "the": 1996, "on": 2006, "cat": 4937, "sits": 7719, "mat": 13523,
@@ -33,7 +34,8 @@ def ask(runtime, model, file):
 
 def test_all_start_without_a_complaint(runtime):
     assert not re.search(r"^\S+ (warning|error) ", runtime.log, re.M), runtime.log
-    assert "model 'digit' version 1: ready" in runtime.log
+    for model in "digit", "ocr", "ocr_det", "ocr_rec":
+        assert f"model '{model}' version 1: ready" in runtime.log
 
 
 @pytest.mark.parametrize("file", DIGITS, ids=lambda file: file.stem)
@@ -52,11 +54,22 @@ def test_digit_is_version_5_of_the_example_repository():
     assert (SERVICES / "digit/1/model.onnx").read_bytes() == (ROOT / "models/digits/5/model.onnx").read_bytes()
 
 
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.stem)
+def test_the_texts_of_a_page(runtime, file):
+    found = json.loads(ask(runtime, "ocr", file.read_bytes())["texts"][0])
+    assert [line["text"] for line in found] == json.loads(file.with_suffix(".json").read_text())
+    for line in found:
+        corners = np.array(line["text_region"])
+        assert (corners >= 0).all() and (corners <= (640, 480)).all() and 0.5 < line["confidence"] <= 1
+
+
 @pytest.mark.parametrize("command", [command for command in COMMANDS if "/sentence" not in command])
 def test_a_command_of_the_page(runtime, command):
     ran = subprocess.run(["bash", "-c", command.replace("http://127.0.0.1:8000", runtime.url)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
-    answer = json.loads(ran.stdout)
-    assert "outputs" in answer or "predictions" in answer, answer
+    if "|" in command:
+        assert ran.stdout.splitlines() == json.loads((SERVICES / "ocr/samples/page1.json").read_text())
+    else:
+        assert {"outputs", "predictions"} & set(json.loads(ran.stdout)), ran.stdout
 
 
 @pytest.fixture(scope="module")
