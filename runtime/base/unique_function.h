@@ -30,6 +30,7 @@ class UniqueFunction<Result(Arguments...)> {
   UniqueFunction(F&& work) {  // NOLINT(google-explicit-constructor)
     using Held = std::conditional_t<kFits<std::decay_t<F>>, std::decay_t<F>, OnHeap<std::decay_t<F>>>;
     std::construct_at(reinterpret_cast<Held*>(room_), std::forward<F>(work));
+    // NOLINTNEXTLINE(performance-unnecessary-value-param): other callables take them by value
     call_ = [](void* held, Arguments... arguments) -> Result { return (*static_cast<Held*>(held))(std::forward<Arguments>(arguments)...); };
     move_ = [](void* from, void* to) {
       if (to) std::construct_at(static_cast<Held*>(to), std::move(*static_cast<Held*>(from)));

@@ -36,7 +36,7 @@ Status small_enough(const std::vector<Shape>& shapes) {
 /// Whether the model answers zeros of these shapes in time, or why not.
 Status runs(serving::Version& version, const std::vector<Shape>& shapes, serving::Clock::time_point deadline) {
   SERIN_CHECK(small_enough(shapes));
-  const Error late{Code::kDeadlineExceeded, "it takes too long"};
+  Error late{Code::kDeadlineExceeded, "it takes too long"};
   if (serving::Clock::now() > deadline) return late;
   auto job = std::make_shared<serving::Job>();
   const auto& inputs = version.signature().inputs;

@@ -36,6 +36,7 @@ Shape with_rows(int64_t rows, const Shape& shape) {
 
 std::vector<steps::TensorFacts> facts_of(std::span<const protocol::TensorSpec> specs, const std::vector<bool>& rows) {
   std::vector<steps::TensorFacts> facts;
+  facts.reserve(specs.size());
   for (size_t i = 0; i < specs.size(); ++i)
     facts.push_back({specs[i].name, specs[i].dtype, rows[i] ? without_rows(specs[i].shape) : specs[i].shape});
   return facts;

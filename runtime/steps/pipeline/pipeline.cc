@@ -165,6 +165,7 @@ Result<std::vector<Made>> Pipeline::after(std::span<const TensorView> outputs, c
   std::vector<Made> all;
   for (const Post& post : post_) {
     std::vector<TensorView> read;
+    read.reserve(post.reads.size());
     for (const size_t index : post.reads) read.push_back(outputs[index]);
     Laps laps;
     SERIN_TRY(std::vector<Made> made, post.step->run(read, facts));
