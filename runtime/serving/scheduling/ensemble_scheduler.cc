@@ -121,7 +121,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
 
   void finish_step(size_t index, Answer answer) {
     const EnsemblePlan::Step& step = plan_.steps[index];
-    if (!answer.outputs) return fail(step, answer.outputs.error(), answer.batch);
+    if (!answer.outputs) return fail(step, answer.outputs.error(), answer.batch, answer.refused);
     std::vector<size_t> ready;
     bool last = false;
     {
@@ -158,17 +158,18 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
   }
 
   /// The first failure is the answer; what else is under way is of no use to anybody.
-  void fail(const EnsemblePlan::Step& step, const Error& why, const protocol::BatchTag& batch) {
-    answer(why.in(step.name).in(plan_.signature.model), batch);
+  void fail(const EnsemblePlan::Step& step, const Error& why, const protocol::BatchTag& batch, bool refused = false) {
+    answer(why.in(step.name).in(plan_.signature.model), batch, refused);
     job_->abandoned = true;
     withdraw();
   }
 
-  void answer(Result<Outputs> outputs, const protocol::BatchTag& batch) {
+  void answer(Result<Outputs> outputs, const protocol::BatchTag& batch, bool refused = false) {
     if (answered_.exchange(true)) return;
     Answer answer;
     answer.outputs = std::move(outputs);
     answer.batch = batch;
+    answer.refused = refused;
     {
       const MutexLock lock(mutex_);
       answer.timing = timing_;

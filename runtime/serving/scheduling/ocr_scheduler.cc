@@ -241,7 +241,7 @@ OcrScheduler::OcrScheduler(std::shared_ptr<const Ocr> ocr, std::shared_ptr<const
       detector_(std::move(detector)),
       recognizer_(std::move(recognizer)),
       most_waiting_(most_waiting),
-      most_lines_(2 * recognizer_->instances() * static_cast<size_t>(recognizer_->max_batch())),
+      most_lines_(2 * rows_at_a_time(recognizer_->max_batch(), recognizer_->instances())),
       threads_(std::make_shared<StepThreads>(host.pool)),
       read_seconds_(metrics.step_seconds(host.metrics, "read")),
       find_seconds_(metrics.step_seconds(host.metrics, "find")) {}

@@ -30,7 +30,7 @@ size_t most_waiting(const ModelSettings& settings) { return settings.queues.leve
 Result<Served> with_steps(Served served, const ModelSettings& settings, Host& host, const std::shared_ptr<ModelMetrics>& metrics) {
   if (served.stateful || settings.sequences) return invalid("a model of sequences has no 'pre' and no 'post'");
   if (served.reshapes.any()) return invalid("'pre' and 'post' do not go with 'reshape' of config.pbtxt");
-  const size_t side_by_side = static_cast<size_t>(served.max_batch) * served.instances + static_cast<size_t>(host.pool.cores());
+  const size_t side_by_side = rows_at_a_time(served.max_batch, served.instances) + static_cast<size_t>(host.pool.cores());
   const auto found = served.steps;
   const steps::StepsSettings& steps = found ? *found : settings.steps;
   SERIN_TRY(served, StepsScheduler::over(std::move(served), steps, most_waiting(settings), host, metrics));

@@ -3,6 +3,7 @@
 // Versions (repository/version.h) derive from it. Ensembles use it for their steps.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,6 +32,13 @@ struct Served {
   int64_t max_rows = INT64_MAX;                            ///< in one request: more than max_batch rows run in parts
   std::shared_ptr<const steps::StepsSettings> steps = {};  ///< of a file next to the model, where its settings have none; null: none
 };
+
+/// Rows in all runs at the same time, for schedulers that give a model one row after the other. Where requests are not batched, `max_batch`
+/// is no bound.
+inline size_t rows_at_a_time(int64_t max_batch, size_t instances) {
+  constexpr int64_t kMostOfARun = 1024;
+  return static_cast<size_t>(std::min<int64_t>(max_batch, kMostOfARun)) * instances;
+}
 
 /// Immutable and thread-safe.
 class ServedModel {

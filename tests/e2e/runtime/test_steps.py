@@ -342,6 +342,10 @@ ensemble:
         tensor = triton.InferInput("photo", [2], "BYTES")
         tensor.set_data_from_numpy(np.array([plain((0, 0, 255)), plain((255, 0, 0))], dtype=object))
         assert client.infer("both", [tensor]).as_numpy("name")[:, 0].tolist() == [b"blue", b"red"]
+    assert call(f"{runtime.url}/v1/models/both:predict", {"instances": [{"b64": "AAAA"}]}).status == 400
+    for model in "paint", "both":
+        assert runtime.metric("nv_inference_request_failure", model=model) == 0
+        assert runtime.metric("serin_bad_requests_total", model=model) == 1
 
 
 def test_the_configuration_of_a_model_with_steps(runtime):
@@ -356,3 +360,10 @@ def test_steps_stand_around_an_ensemble(serve, tmp_path):
     (tmp_path / "m/outer/colours.txt").write_text("red\ngreen\nblue\n")
     (tmp_path / "m/outer/serin.yaml").write_text(PAINT + "ensemble: {steps: [{model: inner, inputs: {x: pixels}, outputs: {scores: scores}}]}\n")
     assert infer(serve(tmp_path / "m"), "outer", [plain((0, 255, 0))]).as_numpy("label").tolist() == [[b"green", b"red"]]
+
+
+def test_rows_of_a_model_that_does_not_batch(serve, tmp_path):
+    save_paint(tmp_path / "m/paint")
+    (tmp_path / "m/paint/config.pbtxt").write_text('platform: "onnxruntime_onnx"\nmax_batch_size: 0\ninstance_group [ { count: 2 kind: KIND_CPU } ]\n')
+    answer = infer(serve(tmp_path / "m"), "paint", [plain((255, 0, 0)), plain((0, 255, 0)), plain((0, 0, 255))])
+    assert answer.as_numpy("label")[:, 0].tolist() == [b"red", b"green", b"blue"]
