@@ -12,6 +12,14 @@ using Clock = std::chrono::steady_clock;
 
 struct Timing {
   std::chrono::nanoseconds queue{0}, input{0}, infer{0}, output{0};
+
+  Timing& operator+=(const Timing& other) {
+    queue += other.queue;
+    input += other.input;
+    infer += other.infer;
+    output += other.output;
+    return *this;
+  }
 };
 
 struct Ending {

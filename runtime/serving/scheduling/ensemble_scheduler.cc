@@ -33,10 +33,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     steps_left_ = plan_.steps.size();
     jobs_.resize(plan_.steps.size());
   }
-  ~Run() {
-    const MutexLock lock(scheduler_->mutex_);
-    scheduler_->runs_.erase(job_.get());
-  }
+  ~Run() { scheduler_->runs_.remove(job_); }
 
   void begin() {
     std::vector<size_t> ready;
@@ -75,7 +72,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
 
   void start(size_t index) {
     const EnsemblePlan::Step& step = plan_.steps[index];
-    const auto job = std::make_shared<Job>();
+    const JobPtr job = part_of(job_);
     const auto held = std::make_shared<std::vector<std::shared_ptr<const void>>>();
     {
       const MutexLock lock(mutex_);
@@ -86,13 +83,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     }
     for (size_t i = 0; i < job->inputs.size(); ++i)
       if (const Status fits = check_tensor(step.model->signature().inputs[i], job->inputs[i]); !fits) return fail(step, fits.error(), {});
-    job->arrived = Clock::now();
-    job->deadline = job_->deadline;
-    job->priority = job_->priority;
     job->sequence = job_->sequence;
-    job->shadow = job_->shadow;
-    job->loop = job_->loop;
-    job->parent = job_;
     if (job_->trace != 0) job->trace = scheduler_->tracer_.begin_part();
     const int64_t rows = step.model->batchable() && !job->inputs.empty() ? job->inputs.front().shape[0] : 1;
     const auto counted = std::make_shared<Counted>(step.model, !job->shadow, rows);
@@ -126,10 +117,7 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
     bool last = false;
     {
       const MutexLock lock(mutex_);
-      timing_.queue += answer.timing.queue;
-      timing_.input += answer.timing.input;
-      timing_.infer += answer.timing.infer;
-      timing_.output += answer.timing.output;
+      timing_ += answer.timing;
       for (const auto& [output, tensor] : step.outputs) give(tensor, {answer.outputs->tensors[output], answer.outputs->block}, ready);
       last = --steps_left_ == 0;
     }
@@ -192,27 +180,15 @@ class EnsembleScheduler::Run : public std::enable_shared_from_this<Run> {
 
 Status EnsembleScheduler::submit(JobPtr job) {
   const auto run = std::make_shared<Run>(shared_from_this(), job);
-  {
-    const MutexLock lock(mutex_);
-    runs_.emplace(job.get(), run);
-  }
+  runs_.add(job, run);
   job->pending.end();  // it runs: its steps wait, each for its own model
   run->begin();
   return {};
 }
 
 void EnsembleScheduler::withdraw(const JobPtr& job) {
-  std::shared_ptr<Run> run;  // ends without the lock
-  {
-    const MutexLock lock(mutex_);
-    if (const auto found = runs_.find(job.get()); found != runs_.end()) run = found->second.lock();
-  }
+  const auto run = runs_.find(job);
   if (run) run->withdraw();
-}
-
-bool EnsembleScheduler::idle() const {
-  const MutexLock lock(mutex_);
-  return runs_.empty();
 }
 
 int64_t EnsembleScheduler::retry_after_seconds() const {

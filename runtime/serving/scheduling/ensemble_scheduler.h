@@ -5,11 +5,10 @@
 #pragma once
 
 #include <memory>
-#include <unordered_map>
 
-#include "kernels/mutex.h"
 #include "runtime/serving/host/tracer.h"
 #include "runtime/serving/scheduling/ensemble_plan.h"
+#include "runtime/serving/scheduling/runs_by_request.h"
 
 namespace serin::serving {
 
@@ -23,7 +22,7 @@ class EnsembleScheduler final : public Scheduler, public std::enable_shared_from
   Status submit(JobPtr job) override;
   void withdraw(const JobPtr& job) override;
   int64_t retry_after_seconds() const override;
-  bool idle() const override;
+  bool idle() const override { return runs_.empty(); }
   Status usable() const override;
 
  private:
@@ -35,8 +34,7 @@ class EnsembleScheduler final : public Scheduler, public std::enable_shared_from
   Tracer& tracer_;
   const std::shared_ptr<ModelMetrics> metrics_;
 
-  mutable Mutex mutex_;
-  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_ SERIN_GUARDED_BY(mutex_);  // by request
+  RunsByRequest<Run> runs_;
 };
 
 }  // namespace serin::serving

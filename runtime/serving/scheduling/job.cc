@@ -29,4 +29,15 @@ void Job::clear() {
   done = nullptr;
 }
 
+JobPtr part_of(const JobPtr& request) {
+  auto part = std::make_shared<Job>();
+  part->arrived = Clock::now();
+  part->deadline = request->deadline;
+  part->priority = request->priority;
+  part->shadow = request->shadow;
+  part->loop = request->loop;
+  part->parent = request;
+  return part;
+}
+
 }  // namespace serin::serving

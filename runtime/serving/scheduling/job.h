@@ -130,4 +130,7 @@ struct Job {
 
 using JobPtr = std::shared_ptr<Job>;
 
+/// Makes a job for a part of a request, which arrives now and is given up with it. It has no inputs yet.
+JobPtr part_of(const JobPtr& request);
+
 }  // namespace serin::serving

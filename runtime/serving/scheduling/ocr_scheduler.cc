@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -32,10 +31,7 @@ class OcrScheduler::Run : public std::enable_shared_from_this<Run> {
  public:
   Run(std::shared_ptr<OcrScheduler> scheduler, JobPtr job)
       : scheduler_(std::move(scheduler)), ocr_(*scheduler_->ocr_), job_(std::move(job)) {}
-  ~Run() {
-    const MutexLock lock(scheduler_->mutex_);
-    scheduler_->runs_.erase(job_.get());
-  }
+  ~Run() { scheduler_->runs_.remove(job_); }
 
   /// Reads the picture, and hands it to the detector.
   void read() {
@@ -64,17 +60,6 @@ class OcrScheduler::Run : public std::enable_shared_from_this<Run> {
   }
 
  private:
-  template <class Work>
-  auto guarded(const Work& work) const -> decltype(work()) {
-    try {
-      return work();
-    } catch (const std::bad_alloc&) {
-      return Error{Code::kOverloaded, "there is no memory for this picture"};
-    } catch (const std::exception& e) {
-      return Error{Code::kInternal, e.what()};
-    }
-  }
-
   static void measure(metrics::Histogram& histogram, Clock::time_point began, std::chrono::nanoseconds& total) {
     const auto took = Clock::now() - began;
     histogram.observe(std::chrono::duration<double>(took).count());
@@ -83,7 +68,7 @@ class OcrScheduler::Run : public std::enable_shared_from_this<Run> {
 
   /// Submits a tensor of one row.
   Status run_in(const std::shared_ptr<const ServedModel>& model, const std::shared_ptr<Made>& input, UniqueFunction<void(Answer)> done) {
-    const auto part = std::make_shared<Job>();
+    const JobPtr part = part_of(job_);
     TensorView view = input->view();
     view.shape = Shape{1, view.shape[0], view.shape[1], view.shape[2]};
     const protocol::TensorSpec& spec = model->signature().inputs.front();
@@ -91,13 +76,7 @@ class OcrScheduler::Run : public std::enable_shared_from_this<Run> {
       return invalid(fmt::format("model '{}' takes {} as '{}', and not {}", model->model(), spec.shape.str(), spec.name, view.shape.str()));
     part->inputs = {view};
     part->holds = input;
-    part->arrived = Clock::now();
-    part->deadline = job_->deadline;
-    part->priority = job_->priority;
     part->admitted = model == scheduler_->recognizer_;  // a line belongs to a page that was accepted
-    part->loop = job_->loop;
-    part->shadow = job_->shadow;
-    part->parent = job_;
     const auto counted = std::make_shared<Counted>(model, !job_->shadow, 1);
     part->done = [counted, done = std::move(done)](Answer answer) mutable {
       counted->answered(answer);
@@ -113,18 +92,11 @@ class OcrScheduler::Run : public std::enable_shared_from_this<Run> {
     return taken;
   }
 
-  void add(const Timing& timing) SERIN_REQUIRES(mutex_) {
-    timing_.queue += timing.queue;
-    timing_.input += timing.input;
-    timing_.infer += timing.infer;
-    timing_.output += timing.output;
-  }
-
   void found(Answer answer) {
     if (!answer.outputs) return fail(answer.outputs.error().in("detector"));
     {
       const MutexLock lock(mutex_);
-      add(answer.timing);
+      timing_ += answer.timing;
       batch_ = answer.batch;
     }
     const auto outputs = std::make_shared<Outputs>(std::move(*answer.outputs));
@@ -181,7 +153,7 @@ class OcrScheduler::Run : public std::enable_shared_from_this<Run> {
     bool last = false;
     {
       const MutexLock lock(mutex_);
-      add(answer.timing);
+      timing_ += answer.timing;
       --lines_in_model_;
       last = --lines_left_ == 0;
     }
@@ -267,32 +239,20 @@ Status OcrScheduler::submit(JobPtr job) {
   if (!job->admitted && threads_->waiting() >= most_waiting_)
     return Error{Code::kOverloaded, fmt::format("exceeds maximum queue size: {} pictures wait", most_waiting_)};
   const auto run = std::make_shared<Run>(shared_from_this(), job);
-  {
-    const MutexLock lock(mutex_);
-    runs_.emplace(job.get(), run);
-  }
+  runs_.add(job, run);
   job->pending.end();  // its parts wait, each for its own model
   threads_->submit(run, StepThreads::Place::kBefore, [run = run.get()] { run->read(); });
   return {};
 }
 
 void OcrScheduler::withdraw(const JobPtr& job) {
-  std::shared_ptr<Run> run;  // ends without the lock
-  {
-    const MutexLock lock(mutex_);
-    if (const auto found = runs_.find(job.get()); found != runs_.end()) run = found->second.lock();
-  }
+  const auto run = runs_.find(job);
   if (!run) return;
   threads_->drop(run.get());
   run->withdraw();
 }
 
 int64_t OcrScheduler::retry_after_seconds() const { return std::max(detector_->retry_after_seconds(), recognizer_->retry_after_seconds()); }
-
-bool OcrScheduler::idle() const {
-  const MutexLock lock(mutex_);
-  return runs_.empty();
-}
 
 Status OcrScheduler::usable() const {
   SERIN_CHECK(detector_->usable());

@@ -5,10 +5,9 @@
 
 #include <map>
 #include <memory>
-#include <unordered_map>
 
-#include "kernels/mutex.h"
 #include "runtime/serving/host/host.h"
+#include "runtime/serving/scheduling/runs_by_request.h"
 #include "runtime/serving/scheduling/served.h"
 #include "runtime/serving/scheduling/step_threads.h"
 #include "runtime/steps/pipeline/ocr.h"
@@ -27,7 +26,7 @@ class OcrScheduler final : public Scheduler, public std::enable_shared_from_this
   Status submit(JobPtr job) override;
   void withdraw(const JobPtr& job) override;
   int64_t retry_after_seconds() const override;
-  bool idle() const override;
+  bool idle() const override { return runs_.empty(); }
   Status usable() const override;
 
  private:
@@ -41,8 +40,7 @@ class OcrScheduler final : public Scheduler, public std::enable_shared_from_this
   const std::shared_ptr<StepThreads> threads_;
   const std::shared_ptr<metrics::Histogram> read_seconds_, find_seconds_;
 
-  mutable Mutex mutex_;
-  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_ SERIN_GUARDED_BY(mutex_);  // by request
+  RunsByRequest<Run> runs_;
 };
 
 }  // namespace serin::serving

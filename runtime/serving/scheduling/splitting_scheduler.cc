@@ -83,10 +83,7 @@ struct Whole {
 class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
  public:
   Run(std::shared_ptr<SplittingScheduler> scheduler, JobPtr job) : scheduler_(std::move(scheduler)), job_(std::move(job)) {}
-  ~Run() {
-    const MutexLock lock(scheduler_->mutex_);
-    scheduler_->runs_.erase(job_.get());
-  }
+  ~Run() { scheduler_->runs_.remove(job_); }
 
   /// An error: no part was taken, and nobody is answered.
   Status begin() {
@@ -129,20 +126,14 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
   }
 
   JobPtr next_part() SERIN_REQUIRES(mutex_) {
-    const auto part = std::make_shared<Job>();
+    const JobPtr part = part_of(job_);
     const int64_t first = std::exchange(next_row_, std::min(job_->rows, next_row_ + scheduler_->most_rows_));
     part->rows = next_row_ - first;
     for (const TensorView& input : job_->inputs) part->inputs.push_back(rows_of(input, first, part->rows));
-    part->arrived = Clock::now();
-    part->deadline = job_->deadline;
     part->patience = job_->patience;
-    part->priority = job_->priority;
     part->admitted = job_->admitted || first > 0;
     part->behind = first > 0 ? 0 : job_->rows - part->rows;
     if (first == 0) part->pending.take_over(job_->pending);
-    part->shadow = job_->shadow;
-    part->loop = job_->loop;
-    part->parent = job_;
     part->done = [self = shared_from_this(), first, rows = part->rows](const Answer& answer) { self->finish_part(first, rows, answer); };
     ++parts_under_way_;
     std::erase_if(parts_, [](const auto& known) { return known.expired(); });
@@ -245,19 +236,12 @@ class SplittingScheduler::Run : public std::enable_shared_from_this<Run> {
 Status SplittingScheduler::submit(JobPtr job) {
   if (job->rows <= most_rows_) return below_->submit(std::move(job));
   const auto run = std::make_shared<Run>(shared_from_this(), job);
-  {
-    const MutexLock lock(mutex_);
-    runs_.emplace(job.get(), run);
-  }
+  runs_.add(job, run);
   return run->begin();
 }
 
 void SplittingScheduler::withdraw(const JobPtr& job) {
-  std::shared_ptr<Run> run;  // ends without the lock
-  {
-    const MutexLock lock(mutex_);
-    if (const auto found = runs_.find(job.get()); found != runs_.end()) run = found->second.lock();
-  }
+  const auto run = runs_.find(job);
   if (run)
     run->withdraw();
   else

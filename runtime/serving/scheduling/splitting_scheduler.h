@@ -5,9 +5,8 @@
 #pragma once
 
 #include <memory>
-#include <unordered_map>
 
-#include "kernels/mutex.h"
+#include "runtime/serving/scheduling/runs_by_request.h"
 #include "runtime/serving/scheduling/scheduler.h"
 
 namespace serin::serving {
@@ -33,8 +32,7 @@ class SplittingScheduler final : public Scheduler, public std::enable_shared_fro
   const int64_t most_rows_;
   const size_t most_parts_;
 
-  Mutex mutex_;
-  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_ SERIN_GUARDED_BY(mutex_);  // by request
+  RunsByRequest<Run> runs_;
 };
 
 }  // namespace serin::serving

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <deque>
+#include <exception>
 #include <memory>
+#include <new>
 
 #include "kernels/mutex.h"
+#include "runtime/base/result.h"
 #include "runtime/base/unique_function.h"
 #include "runtime/serving/host/compute_pool.h"
 
@@ -41,5 +44,18 @@ class StepThreads : public std::enable_shared_from_this<StepThreads> {
   std::deque<Work> before_ SERIN_GUARDED_BY(mutex_), after_ SERIN_GUARDED_BY(mutex_);
   int running_ SERIN_GUARDED_BY(mutex_) = 0;
 };
+
+/// Runs the work of a step and returns its Result. Sizes come from requests, so memory may not be there: kOverloaded. Other exceptions are
+/// kInternal.
+template <class Work>
+auto guarded(const Work& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return Error{Code::kOverloaded, "there is no memory for the steps of this request"};
+  } catch (const std::exception& e) {
+    return Error{Code::kInternal, e.what()};
+  }
+}
 
 }  // namespace serin::serving

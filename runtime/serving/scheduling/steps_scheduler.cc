@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -72,10 +71,7 @@ class StepsScheduler::Run : public std::enable_shared_from_this<Run> {
     for (size_t i = 0; i < pipeline_.inputs().size(); ++i)
       if (!pipeline_.inputs()[i].model) elements_.emplace_back(job_->inputs[i].as<const std::string>()[0]);
   }
-  ~Run() {
-    const MutexLock lock(scheduler_->mutex_);
-    scheduler_->runs_.erase(job_.get());
-  }
+  ~Run() { scheduler_->runs_.remove(job_); }
 
   bool quick() const { return pipeline_.quick_before(elements_); }
 
@@ -127,22 +123,10 @@ class StepsScheduler::Run : public std::enable_shared_from_this<Run> {
     return [this](std::string_view part, std::chrono::nanoseconds took) { scheduler_->observe(part, took); };
   }
 
-  /// Sizes come from requests, and so memory may not be there.
-  template <class Work>
-  auto guarded(const Work& work) const -> decltype(work()) {
-    try {
-      return work();
-    } catch (const std::bad_alloc&) {
-      return Error{Code::kOverloaded, "there is no memory for the steps of this request"};
-    } catch (const std::exception& e) {
-      return Error{Code::kInternal, e.what()};
-    }
-  }
-
   Result<JobPtr> inner_job(Pipeline::Prepared prepared) {
     facts_ = std::move(prepared.facts);
     const auto held = std::make_shared<Held>(Held{std::move(prepared.inputs), job_});
-    auto inner = std::make_shared<Job>();
+    JobPtr inner = part_of(job_);
     inner->inputs.resize(held->made.size());
     for (size_t i = 0; i < held->made.size(); ++i)
       if (held->made[i]) inner->inputs[i] = in_model(held->made[i]->view(), i);
@@ -159,15 +143,9 @@ class StepsScheduler::Run : public std::enable_shared_from_this<Run> {
         return invalid(fmt::format("the steps make {} for the model's input '{}', which is {}", inner->inputs[i].shape.str(), spec.name,
                                    spec.shape.str()));
     }
-    inner->arrived = Clock::now();
-    inner->deadline = job_->deadline;
     inner->patience = job_->patience;
-    inner->priority = job_->priority;
     inner->admitted = job_->admitted;
     inner->behind = job_->behind;
-    inner->loop = job_->loop;
-    inner->shadow = job_->shadow;
-    inner->parent = job_;
     inner->holds = held;
     inner->pending.take_over(job_->pending);
     inner->done = [self = shared_from_this()](Answer answer) { self->computed(std::move(answer)); };
@@ -291,10 +269,7 @@ Status StepsScheduler::submit(JobPtr job) {
   if (!quick && !job->admitted && threads_->waiting() >= most_waiting_)
     return Error{Code::kOverloaded,
                  fmt::format("exceeds maximum queue size: {} requests wait for the steps before the model", most_waiting_)};
-  {
-    const MutexLock lock(mutex_);
-    runs_.emplace(job.get(), run);
-  }
+  runs_.add(job, run);
   if (quick) {
     const auto refusal = run->prepare();
     return refusal ? Status(refusal->error) : Status();
@@ -306,19 +281,10 @@ Status StepsScheduler::submit(JobPtr job) {
 }
 
 void StepsScheduler::withdraw(const JobPtr& job) {
-  std::shared_ptr<Run> run;  // ends without the lock
-  {
-    const MutexLock lock(mutex_);
-    if (const auto found = runs_.find(job.get()); found != runs_.end()) run = found->second.lock();
-  }
+  const auto run = runs_.find(job);
   if (!run) return;
   threads_->drop(run.get());
   run->withdraw();
-}
-
-bool StepsScheduler::idle() const {
-  const MutexLock lock(mutex_);
-  return runs_.empty();
 }
 
 }  // namespace serin::serving

@@ -9,10 +9,9 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 
-#include "kernels/mutex.h"
 #include "runtime/serving/host/host.h"
+#include "runtime/serving/scheduling/runs_by_request.h"
 #include "runtime/serving/scheduling/served.h"
 #include "runtime/serving/scheduling/step_threads.h"
 #include "runtime/steps/pipeline/pipeline.h"
@@ -32,7 +31,7 @@ class StepsScheduler final : public Scheduler, public std::enable_shared_from_th
   Status submit(JobPtr job) override;
   void withdraw(const JobPtr& job) override;
   int64_t retry_after_seconds() const override { return below_->retry_after_seconds(); }
-  bool idle() const override;
+  bool idle() const override { return runs_.empty(); }
   Status usable() const override { return below_->usable(); }
 
  private:
@@ -55,8 +54,7 @@ class StepsScheduler final : public Scheduler, public std::enable_shared_from_th
   const std::shared_ptr<StepThreads> threads_;
   std::map<std::string, std::shared_ptr<metrics::Histogram>, std::less<>> durations_;  // by part
 
-  mutable Mutex mutex_;
-  std::unordered_map<const Job*, std::weak_ptr<Run>> runs_ SERIN_GUARDED_BY(mutex_);  // by request
+  RunsByRequest<Run> runs_;
 };
 
 }  // namespace serin::serving

@@ -30,7 +30,8 @@ class CtcStep final : public PostStep {
 
   Result<std::vector<Made>> run(std::span<const TensorView> read, const RowFacts& /*facts*/) const override {
     const Shape& shape = read.front().shape;
-    SERIN_TRY(const std::vector<float> values, floats_of(read.front()));
+    std::vector<float> copy;
+    SERIN_TRY(const std::span<const float> values, read_floats(read.front(), copy));
     auto line = read_ctc(values, shape[0], shape[1], dictionary_);
     if (!line) return Error{Code::kInternal, fmt::format("output '{}': {}", reads_.front(), line.error().message)};
     std::vector<Made> made;

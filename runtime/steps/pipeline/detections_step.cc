@@ -32,7 +32,8 @@ class DetectionsStep final : public PostStep {
   bool quick() const override { return settings_.suppressed; }
 
   Result<std::vector<Made>> run(std::span<const TensorView> read, const RowFacts& facts) const override {
-    SERIN_TRY(const std::vector<float> first, floats_of(read[0]));
+    std::vector<float> copy;
+    SERIN_TRY(const std::span<const float> first, read_floats(read[0], copy));
     SERIN_TRY(const Shape shape, two_axes(read[0], settings_.outputs[0]));
     auto found = settings_.suppressed
                      ? read_final_rows({first, shape[0], shape[1]}, settings_.head.score_threshold, settings_.suppress.most)
@@ -60,7 +61,8 @@ class DetectionsStep final : public PostStep {
       return columns_first ? Matrix{values, axes[1], axes[0]} : Matrix{values, axes[0], axes[1]};
     };
     if (read.size() == 1) return read_joined_head(matrix(first, shape, options.columns_first), options);
-    SERIN_TRY(const std::vector<float> scores, floats_of(read[1]));
+    std::vector<float> copy;
+    SERIN_TRY(const std::span<const float> scores, read_floats(read[1], copy));
     SERIN_TRY(const Shape axes, two_axes(read[1], settings_.outputs[1]));
     return read_split_head(matrix(first, shape, false), matrix(scores, axes, options.columns_first), options);
   }

@@ -23,7 +23,8 @@ class EmbeddingStep final : public PostStep {
 
   Result<std::vector<Made>> run(std::span<const TensorView> read, const RowFacts& facts) const override {
     const TensorView& output = read.front();
-    SERIN_TRY(const std::vector<float> values, floats_of(output));
+    std::vector<float> copy;
+    SERIN_TRY(const std::span<const float> values, read_floats(output, copy));
     const auto width = static_cast<size_t>(output.shape.rank() > 0 ? output.shape.back() : 0);
     const size_t tokens = width == 0 ? 0 : values.size() / width;
     if (tokens == 0) return Error{Code::kInternal, fmt::format("output '{}' is {}, which is empty", reads_.front(), output.shape.str())};
@@ -36,7 +37,7 @@ class EmbeddingStep final : public PostStep {
     for (size_t token = 0; token < tokens; ++token) {
       if (!counts(token)) continue;
       ++counted;
-      const std::span<const float> vector = std::span(values).subspan(token * width, width);
+      const std::span<const float> vector = values.subspan(token * width, width);
       for (size_t i = 0; i < width; ++i)
         pooled[i] = settings_.pooling == EmbeddingSettings::Pooling::kMax ? std::max<double>(pooled[i], vector[i]) : pooled[i] + vector[i];
       if (settings_.pooling == EmbeddingSettings::Pooling::kFirst) break;

@@ -57,4 +57,10 @@ Result<std::vector<float>> floats_of(const TensorView& tensor) {
   return Error{Code::kUnsupported, fmt::format("a tensor of {} has no numbers", dtype_name(tensor.dtype))};
 }
 
+Result<std::span<const float>> read_floats(const TensorView& tensor, std::vector<float>& copy) {
+  if (tensor.dtype == DType::kFloat32) return tensor.span<const float>();
+  SERIN_TRY(copy, floats_of(tensor));
+  return std::span<const float>(copy);
+}
+
 }  // namespace serin::steps

@@ -1,6 +1,7 @@
 // numbers.h: tensors of any type of numbers as floats, for steps after a model.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "kernels/tensor.h"
@@ -12,5 +13,8 @@ namespace serin::steps {
 bool is_number(DType dtype);
 /// Copies all elements in row-major order. kUnsupported: another type.
 Result<std::vector<float>> floats_of(const TensorView& tensor);
+
+/// The same without a copy where the tensor has floats of 32 bits; otherwise `copy` holds them. The span borrows from either.
+Result<std::span<const float>> read_floats(const TensorView& tensor, std::vector<float>& copy);
 
 }  // namespace serin::steps

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/steps/levels.h"
 #include "runtime/steps/pipeline/ctc_step.h"
 #include "runtime/steps/pipeline/numbers.h"
 #include "runtime/steps/pipeline/picture_step.h"
@@ -16,15 +17,12 @@ namespace {
 constexpr int kWidthStep = 32;
 
 /// As PaddleOCR normalises: the means and deviations are in the order of RGB, the pixels in that of BGR, in training and here.
-void write_detector_input(const Image& image, float* out) {
-  constexpr std::array<float, 3> kMean = {0.485F, 0.456F, 0.406F}, kStd = {0.229F, 0.224F, 0.225F};
-  const size_t pixels = static_cast<size_t>(image.width) * static_cast<size_t>(image.height);
-  for (size_t channel = 0; channel < 3; ++channel) {
-    std::array<float, 256> levels{};
-    for (size_t level = 0; level < levels.size(); ++level)
-      levels[level] = (static_cast<float>(level) * (1.0F / 255.0F) - kMean[channel]) / kStd[channel];
-    for (size_t pixel = 0; pixel < pixels; ++pixel) out[channel * pixels + pixel] = levels[image.pixels[pixel * 3 + channel]];
-  }
+const Levels<float>& detector_levels() {
+  static const Levels<float> levels = make_levels<float>(3, [](float level, size_t channel) {
+    constexpr std::array<float, 3> kMean = {0.485F, 0.456F, 0.406F}, kStd = {0.229F, 0.224F, 0.225F};
+    return (level * (1.0F / 255.0F) - kMean[channel]) / kStd[channel];
+  });
+  return levels;
 }
 
 Result<Size> map_size(const TensorView& map) {
@@ -95,7 +93,7 @@ Result<Ocr::Page> Ocr::read(std::string_view file) const {
   SERIN_TRY(Image picture, decode_image(std::as_bytes(std::span(file)), settings_.decode));
   SERIN_TRY(const Image fitted, detector_input(picture, settings_.detector));
   Page page{std::move(picture), Made::numbers(DType::kFloat32, {3, fitted.height, fitted.width})};
-  write_detector_input(fitted, page.input.view().as<float>());
+  write_levels(fitted, fitted.width, fitted.height, detector_levels(), /*channels_first=*/true, page.input.view().as<float>());
   return page;
 }
 
@@ -125,7 +123,8 @@ Result<Reading> Ocr::read_line(const TensorView& output) const {
   while (dims.size() > 2 && dims.front() == 1) dims = dims.subspan(1);
   if (dims.size() != 2)
     return Error{Code::kInternal, fmt::format("the recognizer answers {} for one line, and not [steps, classes]", output.shape.str())};
-  SERIN_TRY(const std::vector<float> values, floats_of(output));
+  std::vector<float> copy;
+  SERIN_TRY(const std::span<const float> values, read_floats(output, copy));
   auto reading = read_ctc(values, dims[0], dims[1], settings_.dictionary);
   if (!reading) return Error{Code::kInternal, reading.error().message};
   return reading;

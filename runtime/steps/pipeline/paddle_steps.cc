@@ -8,22 +8,6 @@
 namespace serin::steps {
 namespace {
 
-Resample rule_of(Interpolation interpolation) {
-  switch (interpolation) {
-    case Interpolation::kNearest: return Resample::kCvNearest;
-    case Interpolation::kLinear: return Resample::kCvLinear;
-    case Interpolation::kCubic: return Resample::kCvCubic;
-    case Interpolation::kArea: return Resample::kCvArea;
-    case Interpolation::kPilNearest: return Resample::kPilNearest;
-    case Interpolation::kPilBox: return Resample::kPilBox;
-    case Interpolation::kPilLinear: return Resample::kPilBilinear;
-    case Interpolation::kPilCubic: return Resample::kPilBicubic;
-    case Interpolation::kPilHamming: return Resample::kPilHamming;
-    case Interpolation::kPilLanczos: return Resample::kPilLanczos;
-  }
-  return Resample::kCvLinear;
-}
-
 /// Fills the settings of the step `picture` with one operation after the other.
 class OperationReader {
  public:
@@ -33,17 +17,17 @@ class OperationReader {
     using Fit = PictureSettings::Fit;
     SERIN_CHECK(begin(Stage::kResize, "a resize"));
     const bool shortest = step.rule == ResizeStep::Rule::kShortest;
-    settings_.resize = {.to = shortest ? PictureSize{step.side, step.side} : PictureSize{step.size.width, step.size.height},
+    settings_.resize = {.to = shortest ? Size{step.side, step.side} : step.size,
                         .fit = shortest                                 ? Fit::kShortest
                                : step.rule == ResizeStep::Rule::kWithin ? Fit::kTurned
                                                                         : Fit::kExact,
-                        .rule = rule_of(step.interpolation),
+                        .rule = step.interpolation,
                         .rounding = Rounding::kNearest};
     return {};
   }
   Status operator()(const CropStep& step) {
     SERIN_CHECK(begin(Stage::kCrop, "a crop"));
-    settings_.crop = {.to = {step.size.width, step.size.height}, .rounding = Rounding::kDown};
+    settings_.crop = {.to = step.size, .rounding = Rounding::kDown};
     return {};
   }
   Status operator()(const NormaliseStep& step) {

@@ -1,29 +1,10 @@
 #include <fmt/format.h>
 
 #include "runtime/steps/pipeline/picture_step.h"
+#include "runtime/steps/vision/paddle_values.h"
 
 namespace serin::steps {
 namespace {
-
-constexpr int64_t kLargestSide = 16'384;
-
-Result<int> read_side(const config::Node& node) {
-  SERIN_TRY(const int64_t side, node.integer(1, kLargestSide));
-  return static_cast<int>(side);
-}
-
-/// 224 or [height, width]
-Result<PictureSize> read_size(const config::Node& node) {
-  if (node.is_scalar()) {
-    SERIN_TRY(const int side, read_side(node));
-    return PictureSize{side, side};
-  }
-  const auto sides = node.items();
-  if (sides.size() != 2) return node.error("must be a size in pixels, or [height, width]");
-  SERIN_TRY(const int height, read_side(sides[0]));
-  SERIN_TRY(const int width, read_side(sides[1]));
-  return PictureSize{width, height};
-}
 
 Result<Rounding> read_rounding(const config::Node& node, Rounding otherwise) {
   const auto rounding = node.find("rounding");
@@ -36,12 +17,12 @@ Result<PictureSettings::Resize> read_resize(const config::Node& node) {
   using Fit = PictureSettings::Fit;
   PictureSettings::Resize resize;
   if (!node.is_map()) {
-    SERIN_TRY(resize.to, read_size(node));
+    SERIN_TRY(resize.to, turned_size_of(node));
     return resize;
   }
   SERIN_CHECK(node.allow_only({"to", "fit", "rule", "rounding"}));
   SERIN_TRY(const config::Node to, node.at("to"));
-  SERIN_TRY(resize.to, read_size(to));
+  SERIN_TRY(resize.to, turned_size_of(to));
   if (const auto fit = node.find("fit")) {
     SERIN_TRY(const std::string word, fit->one_of({"exact", "shortest", "inside", "turned"}));
     resize.fit = word == "exact" ? Fit::kExact : word == "shortest" ? Fit::kShortest : word == "inside" ? Fit::kInside : Fit::kTurned;
@@ -64,12 +45,12 @@ Result<PictureSettings::Resize> read_resize(const config::Node& node) {
 Result<PictureSettings::Crop> read_crop(const config::Node& node) {
   PictureSettings::Crop crop;
   if (!node.is_map()) {
-    SERIN_TRY(crop.to, read_size(node));
+    SERIN_TRY(crop.to, turned_size_of(node));
     return crop;
   }
   SERIN_CHECK(node.allow_only({"to", "rounding"}));
   SERIN_TRY(const config::Node to, node.at("to"));
-  SERIN_TRY(crop.to, read_size(to));
+  SERIN_TRY(crop.to, turned_size_of(to));
   SERIN_TRY(crop.rounding, read_rounding(node, crop.rounding));
   return crop;
 }
@@ -79,10 +60,10 @@ Result<PictureSettings::Pad> read_pad(const config::Node& node) {
   PictureSettings::Pad pad;
   if (const auto multiple = node.find("multiple")) {
     if (node.has("to")) return multiple->error("excludes 'to'");
-    SERIN_TRY(pad.multiple, read_side(*multiple));
+    SERIN_TRY(pad.multiple, side_of(*multiple));
   } else {
     SERIN_TRY(const config::Node to, node.at("to"));
-    SERIN_TRY(pad.to, read_size(to));
+    SERIN_TRY(pad.to, turned_size_of(to));
   }
   SERIN_TRY(const int64_t value, node.integer("value", 0, 255, 0));
   pad.value = static_cast<uint8_t>(value);

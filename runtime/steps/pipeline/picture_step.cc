@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "kernels/float16.h"
+#include "runtime/steps/levels.h"
 #include "runtime/steps/vision/paddle_model.h"
 #include "runtime/steps/vision/text_boxes.h"
 
@@ -49,11 +50,11 @@ int rounded_side(double exact, Rounding rounding) {
   return static_cast<int>(std::clamp(rounding == Rounding::kDown ? std::floor(exact) : std::nearbyint(exact), 1.0, 1e9));
 }
 
-double inner_ratio(const Image& image, const PictureSize& to) {
+double inner_ratio(const Image& image, const Size& to) {
   return std::min(static_cast<double>(to.width) / image.width, static_cast<double>(to.height) / image.height);
 }
 
-PictureSize resized(const Image& image, const PictureSettings::Resize& resize) {
+Size resized(const Image& image, const PictureSettings::Resize& resize) {
   switch (resize.fit) {
     case PictureSettings::Fit::kExact: break;
     case PictureSettings::Fit::kShortest: {
@@ -61,13 +62,12 @@ PictureSize resized(const Image& image, const PictureSettings::Resize& resize) {
       const double exact = resize.rounding == Rounding::kDown ? static_cast<double>(side) * longer / shorter  // as torchvision computes it
                                                               : longer * (static_cast<double>(side) / shorter);  // as PaddleClas does
       const int other = rounded_side(exact, resize.rounding);
-      return image.width <= image.height ? PictureSize{side, other} : PictureSize{other, side};
+      return image.width <= image.height ? Size{side, other} : Size{other, side};
     }
     case PictureSettings::Fit::kTurned: {
       ResizeStep turned{.rule = ResizeStep::Rule::kWithin};
-      turned.size = {resize.to.width, resize.to.height};
-      const Size size = turned.size_of({image.width, image.height});
-      return {size.width, size.height};
+      turned.size = resize.to;
+      return turned.size_of({image.width, image.height});
     }
     case PictureSettings::Fit::kInside: {
       const double factor = inner_ratio(image, resize.to);
@@ -78,7 +78,7 @@ PictureSize resized(const Image& image, const PictureSettings::Resize& resize) {
   return resize.to;
 }
 
-Image surround(const Image& image, int left, int top, const PictureSize& size, uint8_t value) {
+Image surround(const Image& image, int left, int top, const Size& size, uint8_t value) {
   Image out = blank_image(size.width, size.height, image.channels);
   std::ranges::fill(out.pixels, value);
   const size_t row_bytes = static_cast<size_t>(image.width) * static_cast<size_t>(image.channels);
@@ -90,43 +90,15 @@ int half(int difference, Rounding rounding) {
   return rounding == Rounding::kDown ? difference / 2 : static_cast<int>(std::nearbyint(difference / 2.0));
 }
 
-/// The value of each of the 256 levels, for each channel.
-template <class T>
-using Levels = std::vector<std::array<T, 256>>;
-
 template <class T, class Convert>
 Levels<T> levels_of(const PictureSettings& settings, const Convert& convert) {
-  const auto channels = static_cast<size_t>(channels_of(settings));
-  const auto of_channel = [&](const std::vector<double>& values, size_t channel, float otherwise) {
+  const auto of_channel = [](const std::vector<double>& values, size_t channel, float otherwise) {
     return values.empty() ? otherwise : static_cast<float>(values[values.size() == 1 ? 0 : channel]);
   };
-  Levels<T> levels(channels);
-  for (size_t channel = 0; channel < channels; ++channel) {
-    const float mean = of_channel(settings.mean, channel, 0), std = of_channel(settings.std, channel, 1);
-    for (size_t level = 0; level < 256; ++level) {
-      const auto pixel = static_cast<float>(level);
-      const float scaled = settings.scale ? pixel * static_cast<float>(*settings.scale) : pixel / 255.0F;
-      levels[channel][level] = convert((scaled - mean) / std);
-    }
-  }
-  return levels;
-}
-
-/// Writes a picture into the upper left corner of a tensor of that size, which is zero elsewhere.
-template <class T>
-void spread(const Image& image, const PictureSize& size, const Levels<T>& levels, bool channels_first, T* out) {
-  const size_t channels = levels.size(), plane = static_cast<size_t>(size.width) * static_cast<size_t>(size.height);
-  if (size.width != image.width || size.height != image.height) std::fill_n(out, plane * channels, T{});
-  for (size_t channel = 0; channel < channels; ++channel) {
-    const std::array<T, 256>& level = levels[channel];
-    const size_t stride = channels_first ? 1 : channels;
-    T* const first = channels_first ? out + channel * plane : out + channel;
-    for (int y = 0; y < image.height; ++y) {
-      const uint8_t* const in = image.row(y) + channel;
-      T* const to = first + static_cast<size_t>(y) * static_cast<size_t>(size.width) * stride;
-      for (size_t x = 0; x < static_cast<size_t>(image.width); ++x) to[x * stride] = level[in[x * channels]];
-    }
-  }
+  return make_levels<T>(static_cast<size_t>(channels_of(settings)), [&](float level, size_t channel) {
+    const float scaled = settings.scale ? level * static_cast<float>(*settings.scale) : level / 255.0F;
+    return convert((scaled - of_channel(settings.mean, channel, 0)) / of_channel(settings.std, channel, 1));
+  });
 }
 
 class PictureInputStep final : public PreStep {
@@ -138,9 +110,8 @@ class PictureInputStep final : public PreStep {
     else if (model.dtype == DType::kFloat16)
       halves_ = levels_of<uint16_t>(settings_, [](float value) { return kernels::to_half(value).bits; });
     else
-      bytes_ = Levels<uint8_t>(static_cast<size_t>(channels_of(settings_)));
-    for (auto& channel : bytes_)
-      for (size_t level = 0; level < 256; ++level) channel[level] = static_cast<uint8_t>(level);
+      bytes_ = make_levels<uint8_t>(static_cast<size_t>(channels_of(settings_)),
+                                    [](float level, size_t) { return static_cast<uint8_t>(level); });
     makes_ = {{model.name, model.dtype, shape_of(size_made())}};
     for (const std::string& name : {settings_.shape_to, settings_.scale_to})
       if (!name.empty()) makes_.push_back({name, DType::kFloat32, {2}});
@@ -170,7 +141,7 @@ class PictureInputStep final : public PreStep {
     Placement& placement = facts.picture;
     placement = {.source_width = image.width, .source_height = image.height};
     SERIN_TRY(image, fitted(std::move(image), placement));
-    const PictureSize size = padded(image);
+    const Size size = padded(image);
     facts.input_width = size.width;
     facts.input_height = size.height;
     laps.next();
@@ -178,11 +149,11 @@ class PictureInputStep final : public PreStep {
     made.push_back(Made::numbers(model_.dtype, shape_of(size)));
     void* const out = made.front().memory.data();
     if (model_.dtype == DType::kFloat32)
-      spread(image, size, floats_, channels_first_, static_cast<float*>(out));
+      write_levels(image, size.width, size.height, floats_, channels_first_, static_cast<float*>(out));
     else if (model_.dtype == DType::kFloat16)
-      spread(image, size, halves_, channels_first_, static_cast<uint16_t*>(out));
+      write_levels(image, size.width, size.height, halves_, channels_first_, static_cast<uint16_t*>(out));
     else
-      spread(image, size, bytes_, channels_first_, static_cast<uint8_t*>(out));
+      write_levels(image, size.width, size.height, bytes_, channels_first_, static_cast<uint8_t*>(out));
     if (!settings_.shape_to.empty()) made.push_back(pair_of(image.height, image.width));
     if (!settings_.scale_to.empty()) made.push_back(pair_of(placement.scale_y, placement.scale_x));
     laps.next();
@@ -198,21 +169,21 @@ class PictureInputStep final : public PreStep {
   }
 
   /// -1 where it follows from the picture.
-  PictureSize size_made() const {
-    if (settings_.pad) return settings_.pad->multiple == 0 ? settings_.pad->to : PictureSize{-1, -1};
+  Size size_made() const {
+    if (settings_.pad) return settings_.pad->multiple == 0 ? settings_.pad->to : Size{-1, -1};
     if (settings_.crop) return settings_.crop->to;
     if (settings_.resize && settings_.resize->fit == PictureSettings::Fit::kExact) return settings_.resize->to;
     return {-1, -1};
   }
 
-  Shape shape_of(const PictureSize& size) const {
+  Shape shape_of(const Size& size) const {
     if (model_.shape.rank() == 2) return {size.height, size.width};
     const int64_t channels = channels_of(settings_);
     return channels_first_ ? Shape{channels, size.height, size.width} : Shape{size.height, size.width, channels};
   }
 
   /// The window of the picture at that size.
-  Result<Image> resample(Image image, const PictureSize& to, const Window& window) const {
+  Result<Image> resample(Image image, const Size& to, const Window& window) const {
     if (to.width == image.width && to.height == image.height) {
       const bool whole = window.width == image.width && window.height == image.height;
       return whole ? std::move(image) : cut(image, window);
@@ -222,15 +193,15 @@ class PictureInputStep final : public PreStep {
     return cut(resized, window);
   }
 
-  PictureSize padded(const Image& image) const {
+  Size padded(const Image& image) const {
     if (!settings_.pad) return {image.width, image.height};
     const int multiple = settings_.pad->multiple;
     const auto up = [&](int side) { return (side + multiple - 1) / multiple * multiple; };
-    return multiple == 0 ? settings_.pad->to : PictureSize{up(image.width), up(image.height)};
+    return multiple == 0 ? settings_.pad->to : Size{up(image.width), up(image.height)};
   }
 
   Result<Image> fitted(Image image, Placement& placement) const {
-    PictureSize to{image.width, image.height};
+    Size to{image.width, image.height};
     if (settings_.resize) {
       to = resized(image, *settings_.resize);
       const bool one_ratio = settings_.resize->fit == PictureSettings::Fit::kInside;  // as YOLO's code, which leaves the rounding out
@@ -253,7 +224,7 @@ class PictureInputStep final : public PreStep {
     SERIN_TRY(image, resample(std::move(image), to, window));
     if (settings_.pad) {
       const PictureSettings::Pad& pad = *settings_.pad;
-      const PictureSize frame = padded(image);
+      const Size frame = padded(image);
       if (image.width > frame.width || image.height > frame.height)
         return invalid(
             fmt::format("the picture is {}x{} where it is padded to {}x{}", image.width, image.height, frame.width, frame.height));

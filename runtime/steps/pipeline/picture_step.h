@@ -19,13 +19,9 @@
 #include "runtime/steps/decode.h"
 #include "runtime/steps/pipeline/step.h"
 #include "runtime/steps/resize.h"
+#include "runtime/steps/vision/geometry.h"
 
 namespace serin::steps {
-
-struct PictureSize {
-  int width = 0, height = 0;
-  friend bool operator==(const PictureSize&, const PictureSize&) = default;
-};
 
 enum class Rounding : uint8_t { kDown, kNearest };
 
@@ -38,19 +34,19 @@ struct PictureSettings {
   };
   enum class Layout : uint8_t { kByModel, kChannelsFirst, kChannelsLast };
   struct Resize {
-    PictureSize to;  ///< for kShortest both are the length of that side
+    Size to;  ///< for kShortest both are the length of that side
     Fit fit = Fit::kExact;
     Resample rule = Resample::kPilBilinear;
     Rounding rounding = Rounding::kDown;  ///< of the side that follows from the ratio; kNearest takes the even number of two
     friend bool operator==(const Resize&, const Resize&) = default;
   };
   struct Crop {  ///< from the centre
-    PictureSize to;
+    Size to;
     Rounding rounding = Rounding::kNearest;  ///< of half the difference
     friend bool operator==(const Crop&, const Crop&) = default;
   };
   struct Pad {
-    PictureSize to;
+    Size to;
     int multiple = 0;  ///< not 0: both sides become multiples of it, whatever `to` says
     uint8_t value = 0;
     bool centre = false;        ///< otherwise the picture stays in the upper left corner

@@ -14,9 +14,9 @@ namespace {
 using config::Node;
 
 /// Numbers of OpenCV.
-Result<Interpolation> interp_of(const Node& settings) {
+Result<Resample> interp_of(const Node& settings) {
   SERIN_TRY(const int64_t number, settings.integer("interp", 0, 4, 1));
-  constexpr Interpolation kNumbered[] = {Interpolation::kNearest, Interpolation::kLinear, Interpolation::kCubic, Interpolation::kArea};
+  constexpr Resample kNumbered[] = {Resample::kCvNearest, Resample::kCvLinear, Resample::kCvCubic, Resample::kCvArea};
   if (number >= std::ssize(kNumbered)) return settings.error(fmt::format("interp {} is not supported", number));
   return kNumbered[number];
 }

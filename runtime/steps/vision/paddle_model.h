@@ -8,25 +8,12 @@
 #include <vector>
 
 #include "runtime/steps/decode.h"
+#include "runtime/steps/resize.h"
 #include "runtime/steps/vision/geometry.h"
 #include "runtime/steps/vision/text_box_options.h"
 #include "runtime/steps/vision/text_inputs.h"
 
 namespace serin::steps {
-
-/// cv2.resize by these names; cubic needs the plugin (text_boxes.h). PIL's rules have names of their own.
-enum class Interpolation : uint8_t {
-  kNearest,
-  kLinear,
-  kCubic,
-  kArea,
-  kPilNearest,
-  kPilBox,
-  kPilLinear,
-  kPilCubic,
-  kPilHamming,
-  kPilLanczos
-};
 
 /// ResizeImage of PaddleClas, Resize of PaddleDetection.
 struct ResizeStep {
@@ -38,7 +25,7 @@ struct ResizeStep {
   Rule rule = Rule::kExact;
   Size size;
   int side = 0;
-  Interpolation interpolation = Interpolation::kLinear;
+  Resample interpolation = Resample::kCvLinear;
 
   /// Of a picture whose sides are from 1 to 2^20; a side becomes at least 1.
   Size size_of(Size picture) const;

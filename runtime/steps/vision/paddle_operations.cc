@@ -50,25 +50,25 @@ Status read_decode(const Node& settings, PaddleExport& model) {
   return {};
 }
 
-Result<Interpolation> interpolation_of(const Node& settings) {
+Result<Resample> interpolation_of(const Node& settings) {
   SERIN_TRY(const std::string backend, settings.text("backend", "cv2"));
   const auto node = settings.find("interpolation");
   if (backend == "cv2") {
-    if (!node) return Interpolation::kLinear;
+    if (!node) return Resample::kCvLinear;
     SERIN_TRY(const std::string name, node->one_of({"nearest", "bilinear", "bicubic", "area"}));
-    return name == "nearest"   ? Interpolation::kNearest
-           : name == "bicubic" ? Interpolation::kCubic
-           : name == "area"    ? Interpolation::kArea
-                               : Interpolation::kLinear;
+    return name == "nearest"   ? Resample::kCvNearest
+           : name == "bicubic" ? Resample::kCvCubic
+           : name == "area"    ? Resample::kCvArea
+                               : Resample::kCvLinear;
   }
   if (backend != "pil") return settings.error(fmt::format("backend must be cv2 or pil, not '{}'", backend));
-  if (!node) return Interpolation::kPilLinear;
+  if (!node) return Resample::kPilBilinear;
   SERIN_TRY(const std::string name, node->one_of({"nearest", "bilinear", "bicubic", "box", "hamming", "lanczos"}));
-  if (name == "bilinear") return Interpolation::kPilLinear;
-  if (name == "bicubic") return Interpolation::kPilCubic;
-  if (name == "box") return Interpolation::kPilBox;
-  if (name == "hamming") return Interpolation::kPilHamming;
-  return name == "lanczos" ? Interpolation::kPilLanczos : Interpolation::kPilNearest;
+  if (name == "bilinear") return Resample::kPilBilinear;
+  if (name == "bicubic") return Resample::kPilBicubic;
+  if (name == "box") return Resample::kPilBox;
+  if (name == "hamming") return Resample::kPilHamming;
+  return name == "lanczos" ? Resample::kPilLanczos : Resample::kPilNearest;
 }
 
 Status read_resize_image(const Node& settings, PaddleExport& model) {

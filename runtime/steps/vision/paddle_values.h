@@ -1,4 +1,4 @@
-// paddle_values.h: settings that several operations of a Paddle export have. Internal to runtime/steps/vision.
+// paddle_values.h: settings that several operations on pictures have. Internal to runtime/steps.
 #pragma once
 
 #include <cstdint>

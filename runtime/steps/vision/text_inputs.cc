@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/steps/levels.h"
 #include "runtime/steps/resize.h"
 
 namespace serin::steps {
@@ -131,13 +132,8 @@ Status write_recogniser_input(const Image& image, int width, const RecogniserOpt
   const double wanted = std::ceil(options.height * (static_cast<double>(image.width) / image.height));
   const Image scaled =
       resize(image, std::max(static_cast<int>(std::min(wanted, static_cast<double>(width))), 1), options.height, Resample::kCvLinear);
-  std::ranges::fill(out, 0.F);
-  for (int y = 0; y < options.height; ++y) {
-    const uint8_t* from = scaled.row(y);
-    float* const to = out.data() + static_cast<size_t>(y) * line;
-    for (size_t x = 0; x < static_cast<size_t>(scaled.width); ++x, from += channels)
-      for (size_t c = 0; c < channels; ++c) to[c * plane + x] = (static_cast<float>(from[c]) / 255.F - 0.5F) / 0.5F;
-  }
+  const auto levels = make_levels<float>(channels, [](float level, size_t) { return (level / 255.F - 0.5F) / 0.5F; });
+  write_levels(scaled, width, options.height, levels, /*channels_first=*/true, out.data());
   return {};
 }
 

@@ -83,7 +83,7 @@ TEST(PaddleExport, OfADetector) {
   const PaddleExport model = export_of("detector.yml");
   EXPECT_EQ(model.name, "PP-YOLOE_plus-S");
   ASSERT_EQ(model.before.size(), 3U);
-  EXPECT_EQ(step_of<ResizeStep>(model, 0), (ResizeStep{.size = {640, 608}, .interpolation = Interpolation::kCubic}));
+  EXPECT_EQ(step_of<ResizeStep>(model, 0), (ResizeStep{.size = {640, 608}, .interpolation = Resample::kCvCubic}));
   EXPECT_EQ(step_of<NormaliseStep>(model, 1), NormaliseStep{});
   const auto detect = answer_of<DetectStep>(model);
   EXPECT_EQ(detect.architecture, "YOLO");
@@ -125,7 +125,7 @@ TEST(PaddleExport, LeavesToItsDefaultsWhatAnOperationDoesNotSay) {
   EXPECT_EQ(input("DetResizeForTest: {image_shape: [640, 800]}").exact, (Size{800, 640}));
   EXPECT_EQ(step_of<NormaliseStep>(*read_operation("NormalizeImage: {}"), 0), kImageNet);
   EXPECT_EQ(step_of<ResizeStep>(*read_operation("ResizeImage: {size: [160, 80], interpolation: bicubic, backend: pil}"), 0),
-            (ResizeStep{.size = {160, 80}, .interpolation = Interpolation::kPilCubic}));
+            (ResizeStep{.size = {160, 80}, .interpolation = Resample::kPilBicubic}));
   EXPECT_EQ(read_operation("DecodeImage: {img_mode: GRAY}")->color, Color::kGray);
   EXPECT_TRUE(std::holds_alternative<std::monostate>(read_operation("ToCHWImage: null")->after));
   const auto boxes = read("PreProcess: {transform_ops: []}\nPostProcess: {name: DBPostProcess, score_mode: slow, use_dilation: true}");
