@@ -44,7 +44,8 @@ std::unique_ptr<Kernel> make_kernel(F run, KernelTraits traits = {}) {
     F run_;
     KernelTraits traits_;
   };
-  return std::make_unique<FunctionKernel>(std::move(run), traits);
+  return std::unique_ptr<Kernel>(
+      new FunctionKernel(std::move(run), traits));  // make_unique would be compiled for each of thousands of classes
 }
 
 /// The answer of a row that cannot accept a description.

@@ -38,18 +38,18 @@ __device__ void store_pack(T* p, const Pack<T, kCount>& pack) {
   *reinterpret_cast<Pack<T, kCount>*>(p) = pack;
 }
 
-/// y[i] = f(x[i]), kCount at a time, by all threads of a one-dimensional grid.
+/// y[i] = f(x[i]), kCount at a time, by all threads of a one-dimensional grid; as packs where both addresses are `aligned` to them.
 template <int kCount, class X, class Y, class F>
-__device__ void map_packs(const X* x, Y* y, int64_t n, F&& f) {
+__device__ void map_packs(const X* x, Y* y, int64_t n, F&& f, bool aligned = true) {
   for (int64_t i = first_element() * kCount; i < n; i += element_step() * kCount) {
-    if (i + kCount <= n) {
+    if (aligned && i + kCount <= n) {
       const auto in = load_pack<kCount>(x + i);
       Pack<Y, kCount> out;
 #pragma unroll
       for (int k = 0; k < kCount; ++k) out.values[k] = f(in.values[k]);
       store_pack(y + i, out);
     } else {
-      for (int64_t k = i; k < n; ++k) y[k] = f(x[k]);
+      for (int64_t k = i; k < n && k < i + kCount; ++k) y[k] = f(x[k]);
     }
   }
 }

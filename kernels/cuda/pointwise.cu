@@ -1,4 +1,4 @@
-// pointwise.cu: Unary, Binary, Select, Cast and StridedCopy: one element of the result per step of a thread, computed by kernels/functors.h.
+// pointwise.cu: Unary, Binary, Select and StridedCopy: one element of the result per step of a thread, computed by kernels/functors.h.
 //
 // Where all operands lie as the result does (or are one number) a thread takes 16 bytes of the widest type at a time: these kernels move memory and do
 // little else. So it does where they differ in outer axes alone, as a factor for each channel of an image. Any other shape goes through Space. The functions of
@@ -6,10 +6,10 @@
 
 #include <optional>
 
+#include "kernels/cuda/dense.h"
 #include "kernels/cuda/known_function.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/moved.h"
-#include "kernels/cuda/pack.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/space.h"
 #include "kernels/functors.h"
@@ -23,20 +23,11 @@ using ref::Element;
 using ref::refuse_dtype;
 using ref::visit_dtype;
 
-template <class T, class Out>
-inline constexpr int kPack = 16 / static_cast<int>(sizeof(T) > sizeof(Out) ? sizeof(T) : sizeof(Out));
-
-/// y[i] = f(x[i]).
-template <int kCount, class T, class Out, class F>
-__global__ void map_dense(F f, const T* x, Out* y, int64_t n) {
-  map_packs<kCount>(x, y, n, f);
-}
-
 /// y[i] = f(a[i], b[i]); an operand that is one number has step 0.
 template <int kCount, class T, class Out, class F>
-__global__ void map_dense2(F f, const T* a, int a_step, const T* b, int b_step, Out* y, int64_t n) {
+__global__ void map_dense2(F f, const T* a, int a_step, const T* b, int b_step, Out* y, int64_t n, bool aligned) {
   for (int64_t i = first_element() * kCount; i < n; i += element_step() * kCount) {
-    if (i + kCount <= n) {
+    if (aligned && i + kCount <= n) {
       Pack<T, kCount> left, right;
       if (a_step)
         left = load_pack<kCount>(a + i);
@@ -51,7 +42,7 @@ __global__ void map_dense2(F f, const T* a, int a_step, const T* b, int b_step, 
       for (int k = 0; k < kCount; ++k) out.values[k] = f(left.values[k], right.values[k]);
       store_pack(y + i, out);
     } else {
-      for (int64_t k = i; k < n; ++k) y[k] = f(a[k * a_step], b[k * b_step]);
+      for (int64_t k = i; k < n && k < i + kCount; ++k) y[k] = f(a[k * a_step], b[k * b_step]);
     }
   }
 }
@@ -92,21 +83,11 @@ Fault run_space(const Stream& stream, const Space<kOperands>& space, F f, Out* y
 }
 
 template <class T, class Out, class F>
-Fault run_dense(const Stream& stream, F f, const T* x, Out* y, int64_t n) {
-  constexpr int kCount = kPack<T, Out>;
-  if (is_aligned<T, kCount>(x) && is_aligned<Out, kCount>(y))
-    return launch(stream, {blocks_for(n, int64_t{kBlockThreads} * kCount), kBlockThreads}, map_dense<kCount, T, Out, F>, f, x, y, n);
-  return launch(stream, {blocks_for(n, kBlockThreads), kBlockThreads}, map_dense<1, T, Out, F>, f, x, y, n);
-}
-
-template <class T, class Out, class F>
 Fault run_dense2(const Stream& stream, F f, const T* a, int a_step, const T* b, int b_step, Out* y, int64_t n) {
   constexpr int kCount = kPack<T, Out>;
   const bool aligned = (!a_step || is_aligned<T, kCount>(a)) && (!b_step || is_aligned<T, kCount>(b)) && is_aligned<Out, kCount>(y);
-  if (aligned)
-    return launch(stream, {blocks_for(n, int64_t{kBlockThreads} * kCount), kBlockThreads}, map_dense2<kCount, T, Out, F>, f, a, a_step, b,
-                  b_step, y, n);
-  return launch(stream, {blocks_for(n, kBlockThreads), kBlockThreads}, map_dense2<1, T, Out, F>, f, a, a_step, b, b_step, y, n);
+  return launch(stream, {blocks_for(n, int64_t{kBlockThreads} * kCount), kBlockThreads}, map_dense2<kCount, T, Out, F>, f, a, a_step, b,
+                b_step, y, n, aligned);
 }
 
 template <class T>
@@ -241,12 +222,6 @@ struct CopyAt {
   __device__ T operator()(const int64_t (&at)[1]) const { return x[at[0]]; }
 };
 
-template <class From, class To>
-struct CastOf {
-  bool saturates;
-  __device__ To operator()(From x) const { return saturates ? saturate<To>(x) : cast<To>(x); }
-};
-
 }  // namespace
 
 Prepared prepare_unary(const OpDesc& desc, PrepareContext&, std::string& why) {
@@ -302,21 +277,6 @@ Prepared prepare_select(const OpDesc& desc, PrepareContext&, std::string& why) {
   return for_sizes(desc.outputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared {
     return make_kernel([space](Stream& stream, Inputs in, Outputs out) -> Fault {
       return run_space(stream, space, SelectAt<T>{in[0].as<const bool>(), in[1].as<const T>(), in[2].as<const T>()}, out[0].as<T>());
-    });
-  });
-}
-
-Prepared prepare_cast(const OpDesc& desc, PrepareContext&, std::string& why) {
-  return visit_dtype(desc.inputs[0].dtype, [&]<class From>(Element<From>) -> Prepared {
-    return visit_dtype(desc.outputs[0].dtype, [&]<class To>(Element<To>) -> Prepared {
-      if constexpr (std::is_void_v<From> || std::is_void_v<To>) {
-        return refuse(why, "no kernel from " + std::string(dtype_name(desc.inputs[0].dtype)) + " to " +
-                               std::string(dtype_name(desc.outputs[0].dtype)));
-      } else {
-        return make_kernel([saturates = std::get<Cast>(desc.op).saturate](Stream& stream, Inputs in, Outputs out) -> Fault {
-          return run_dense(stream, CastOf<From, To>{saturates}, in[0].as<const From>(), out[0].as<To>(), in[0].elements());
-        });
-      }
     });
   });
 }

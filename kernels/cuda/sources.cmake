@@ -7,7 +7,7 @@ set(SERIN_CUDA_BATCHES
     "conv recurrent rotary_embedding scatter transpose"
     "attention matmul pool reduce resize"
     "quant_rows conv_finish conv_patches group_norm sampling"
-    "conv_transpose cum_sum gather lines movement"
+    "cast conv_transpose cum_sum gather lines movement"
     "quant_matmul attention_present compact conv_depthwise nbits"
     "chain_interpreted chain_kernels quant_conv suppression")
 

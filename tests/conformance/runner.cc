@@ -14,7 +14,7 @@
 #include "runtime/formats/onnx/onnx.h"
 #include "runtime/graph/passes/pass.h"
 #include "tests/conformance/values.h"
-#include "tests/gpu/device_under_test.h"
+#include "tests/gpu/plugin_under_test.h"
 
 namespace serin::conformance {
 namespace {
@@ -54,8 +54,11 @@ std::string read_all(int fd) {
 }  // namespace
 
 Runner::Runner() {
-  if (test::emulated()) add_processor();  // else that was tested where this was built
-  auto device = test::open_device();
+  if (!test::plugin_path()) {
+    add_processor();
+    return;
+  }
+  auto device = test::open_plugin();
   const std::string name = device->name();
   engines_.push_back({name, kernels::make_cpu_backend({.onednn_path = "none"}), std::move(device)});
 }
@@ -108,7 +111,7 @@ std::string Runner::run_caught(const Case& test) const {
 }
 
 std::optional<std::string> Runner::run(const Case& test) const {
-  if (!test::emulated()) return run_here(test);  // a child cannot use the device that its parent has opened
+  if (test::plugin_path()) return run_here(test);  // a child cannot use the device that its parent has opened
   int ends[2];
   if (::pipe(ends) != 0) return fmt::format("pipe: {}", std::strerror(errno));
   const pid_t child = ::fork();

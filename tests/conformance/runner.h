@@ -1,5 +1,5 @@
 // runner.h: one case under every configuration: graph passes on and off, the reference kernels, each instruction set, with and without oneDNN,
-// and the kernels of a device: emulated, or, with SERIN_CUDA_PLUGIN in the environment, of a real one alone.
+// or, with SERIN_CUDA_PLUGIN in the environment, the kernels of its device alone.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class Runner {
   /// The same in this process, for a debugger.
   std::optional<std::string> run_here(const Case& test) const;
 
-  /// "ref, scalar, avx2, avx512, avx512+onednn, cuda emulated; not here: ...".
+  /// "ref, scalar, avx2, avx512, avx512+onednn; not here: ...".
   std::string describe() const;
 
  private:

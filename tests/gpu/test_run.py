@@ -40,9 +40,9 @@ def run(tmp_path):
 
 
 def test_proves_kernels_and_backend_tests_and_models(run):
-    status, said = run("kernels", "onnx/1", "models/perceptron", "models/bert_tiny")
+    status, said = run("kernels", "onnx", "models/perceptron", "models/bert_tiny", "--jobs", 2)
     assert status == 0, said
-    assert "nothing failed" in said and "| onnx | 100 | 0 | 0 |" in said
+    assert "nothing failed" in said and sum(record["passed"] for record in run.records() if record["key"].startswith("onnx/")) > 1880
     records = {record["key"]: record for record in run.records()}
     assert sum(record["passed"] for key, record in records.items() if key.startswith("kernels/")) >= 20
     assert records["models/perceptron"]["notes"]["steps on the device"] > 0

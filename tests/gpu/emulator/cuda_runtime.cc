@@ -326,6 +326,13 @@ size_t shared_limit(const void* kernel) {
   const auto at = shared_limits.find({kernel, current});
   return at == shared_limits.end() ? kSharedWithoutAsking : std::max(kSharedWithoutAsking, at->second);
 }
+cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread) {
+  if (config.dynamicSmemBytes > shared_limit(kernel)) return cudaErrorInvalidValue;
+  return submit(config.stream, [config, thread = std::move(thread)] {
+    ++launches;
+    run(config.gridDim, config.blockDim, config.dynamicSmemBytes, thread);
+  });
+}
 
 }  // namespace emulator
 

@@ -267,16 +267,14 @@ struct cudaLaunchConfig_t {
 namespace emulator {
 /// How much dynamic shared memory launches of a kernel may take on the current device. A limit that becomes lower ends the program: another thread may be about to launch.
 cudaError_t limit_shared(const void* kernel, size_t bytes);
-size_t shared_limit(const void* kernel);
+/// Gives the stream a grid of which each thread calls `thread`. There is a call for every kernel, so nothing else is compiled for each.
+cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread);
 }  // namespace emulator
 
 template <class... Expected, class... Actual>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Expected...), Actual&&... arguments) {
-  if (config->dynamicSmemBytes > emulator::shared_limit(reinterpret_cast<const void*>(kernel))) return cudaErrorInvalidValue;
-  return emulator::submit(config->stream, [kernel, c = *config, ... values = Expected(arguments)] {
-    ++emulator::launches;
-    emulator::run(c.gridDim, c.blockDim, c.dynamicSmemBytes, [&] { kernel(values...); });
-  });
+  return emulator::launch(*config, reinterpret_cast<const void*>(kernel),
+                          [kernel, ... values = Expected(arguments)] { kernel(values...); });
 }
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 template <class F>
