@@ -51,6 +51,16 @@ def changed(*suffixes, under=()):
     return {path for path in everything if str(path) in names.splitlines()}
 
 
+def newest(paths):
+    """Those of changed(), the ones changed last first: not committed, then by commit. Times of files say nothing in a clone."""
+    if not _commit("rev-parse", "--verify", "--quiet", "HEAD"):
+        return sorted(paths)
+    log = git("-C", str(root()), "log", "--name-only", "--format=", *([f"{base()}..HEAD"] if base() else []))
+    new = git("-C", str(root()), "diff", "--name-only", "HEAD") + git("-C", str(root()), "ls-files", "--others", "--exclude-standard")
+    order = {name: place for place, name in reversed(list(enumerate((new + log).splitlines())))}
+    return sorted(paths, key=lambda path: (order.get(str(path), len(order)), path))
+
+
 def scripts(*interpreters):
     """Files whose first line names one of the interpreters."""
     return [p for p in files() if _interpreter(root() / p) in interpreters]

@@ -266,6 +266,20 @@ def test_headers_that_a_source_includes_first_are_tried_once_they_change_and_in_
     assert "kernels/op.h:3" in sample.check("headers").stdout
 
 
+def test_of_many_headers_those_that_changed_last_are_tried(sample):
+    sample.commit()
+    subprocess.run(["git", "branch", "-M", "main"], cwd=sample.folder, check=True)
+    subprocess.run(["git", "checkout", "-q", "-b", "work"], cwd=sample.folder, check=True)
+    for first, last in ("nm", "aa"), ("zz", "#error old"):
+        sample.write({f"kernels/{first}{i}.h": f"#pragma once\n{last if i == 7 and first == 'zz' else ''}\n" for i in range(35)})
+        sample.commit()
+    assert "#error old" in sample.check("headers").stdout, "35 of the second commit come before those of the first"
+    sample.write({f"kernels/aa{i}.h": "#pragma once\n" for i in range(60)})
+    tried = sample.check("headers")
+    assert tried.returncode == 0 and "the 60 changed last" in tried.stdout
+    assert "#error old" in sample.check("headers", long="1").stdout
+
+
 def test_lint_looks_again_when_an_included_file_changes(sample):
     assert sample.check("lint").returncode == 0
     sample.write({"kernels/tensor.h": "#pragma once\n\nint BadName();\n"})

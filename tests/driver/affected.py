@@ -14,7 +14,7 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
-from parts import CHECKS, E2E, ROOT, TESTS, files_of_sanitized, test_files
+from parts import CHECKS, COSTLY, DEVICES, E2E, IMAGES, ROOT, TESTS, files_of_sanitized, test_files
 
 CPP = (".h", ".cc", ".cuh", ".cu")
 SOURCES = ("kernels", "runtime", "router")
@@ -37,6 +37,27 @@ def narrow(parts, reference=""):
     """Those parts that what changed since the reference can have touched. Raises LookupError where there is no such reference."""
     changed = changed_since(reference or base())
     return [narrowed for part in parts if (narrowed := touched(part, changed))]
+
+
+def touches(name, reference=""):
+    """Whether what changed since the reference can change a result of those costly tests. It is assumed where nothing says what has changed."""
+    try:
+        changed = changed_since(reference or base())
+    except LookupError:
+        return True
+    places, sources = depends_on(name)
+    changed = [path for path in changed if not path.endswith(".md")]
+    return any(layering().layer(path) in sources or any((ROOT / path).is_relative_to(place) for place in places) for path in changed)
+
+
+def depends_on(name):
+    """(folders and files, layers of sources)."""
+    own = {path for paths in COSTLY[name].values() for path in paths}
+    if name == IMAGES:
+        return own | {ROOT / path for path in ("CMakeLists.txt", "cmake", "deploy", "tests/deploy", "runtime/cli/serve", ".dockerignore")}, set()
+    assert name == DEVICES
+    places, sources = around(TESTS / "gpu/CMakeLists.txt")
+    return places | own | {TESTS / "conformance"}, {layer for layer in sources if not layer.startswith("runtime/formats")}
 
 
 def base():
@@ -95,7 +116,7 @@ def dependencies(part):
         sources = {entry for entry in layering().ALLOWED if not (name in WITHOUT_ROUTER and entry.startswith("router"))}
     else:
         places, sources = around(cmake_file(part.program))
-        places |= {ROOT / name for name in TEST_DATA}
+        places = places | {ROOT / name for name in TEST_DATA}
     if part.kind == "front":
         places.add(TESTS / "sanitized")
     return lambda path: layering().layer(path) in sources or any((ROOT / path).is_relative_to(place) for place in places)

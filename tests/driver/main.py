@@ -7,7 +7,7 @@ import sys
 import time
 
 import affected
-from parts import WAIT_FOR_THE_BUILD, all_parts, select, without_twins
+from parts import COSTLY, WAIT_FOR_THE_BUILD, all_parts, select, without_costly, without_twins
 from process import kill_all
 from results import FAILED, PASSED, SKIPPED, Case
 from schedule import Job, cores, run_jobs
@@ -40,6 +40,11 @@ def main():
         os.environ["SERIN_LONG"] = "1"
     else:
         chosen = without_twins(chosen)
+    for name in COSTLY if not arguments.names and not arguments.long else ():
+        kept = chosen if affected.touches(name, arguments.affected or "") else without_costly(chosen, name)
+        if kept != chosen:
+            say(f"{name} are left out: nothing that they depend on has changed")
+        chosen = kept
     if arguments.affected is not None:
         say("affected: " + (" ".join(dict.fromkeys(part.name for part in chosen)) or "nothing"))
         if not chosen:
@@ -84,8 +89,7 @@ def plan(parts, everything=False):
 
     for part in parts:
         for target in part.targets:
-            if build_of(target) != "tests" or not everything:
-                needed[build_of(target)].add(target)
+            needed[build_of(target)].add(target)  # also beside `all`, which has not the emulated device
     builds = {name: lambda targets=sorted(targets): build(targets) for name, targets in needed.items() if targets}
     if any(part.needs_cuda for part in parts):
         builds["cuda"] = build_cuda

@@ -31,11 +31,15 @@ SHARED = [  # what several of its threads have to do with
 ]
 SANITIZED_FILES = {"front": OUTSIDE, "asan": OUTSIDE, "tsan": SHARED}
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
+EMULATED = "serin_cuda_emulated_plugin"
+DEVICES, IMAGES = "tests on the emulated device", "tests of images"
+COSTLY = {  # take minutes, so only what can change their results makes them run in every run: their files by part (affected.touches)
+    DEVICES: {E2E: [TESTS / "e2e/devices"], "models": [TESTS / "models/test_device.py"], "gpu": [TESTS / "gpu"]},
+    IMAGES: {"deploy": [TESTS / "deploy/test_images.py"]},
+}
 PROGRAM = ["serin", "serin_onednn"]  # a Python test drives the program itself
 ALSO_NEEDED = {  # by Python tests, beside it
-    "e2e": ["print_smuggling_rows", "serin_cuda_emulated_plugin", "serin_fake_nvml"],
-    "gpu": ["conformance_test", "gpu_test", "serin_cuda_emulated_plugin", "serin_cuda_telling_plugin", "serin_fault_on_demand"],
-    "models": ["serin_cuda_emulated_plugin"],
+    "e2e": ["print_smuggling_rows", "serin_fake_nvml"], "gpu": ["conformance_test", "gpu_test", "serin_cuda_telling_plugin", "serin_fault_on_demand"],
 }
 ON_KUBERNETES = "kubernetes"  # the part that starts a control plane, whose programs come from elsewhere
 WAITING = {"deploy", "differential"}  # for a disk, or for a server that answers one request after the other
@@ -64,7 +68,8 @@ class Part:
             return [f"{self.program}_sanitized", *(ALSO_NEEDED[E2E] if self.program == "serin" else [])]
         if self.kind != "pytest" or self.name in NEED_NOTHING:  # sanitized ones have folders of their own
             return []
-        return [*PROGRAM, *ALSO_NEEDED.get(self.name, [])]
+        on_devices = self.name in COSTLY[DEVICES] and not set(COSTLY[DEVICES][self.name]) <= set(self.left_out)
+        return [*PROGRAM, *ALSO_NEEDED.get(self.name, []), *([EMULATED] if on_devices else [])]
 
     @property
     def title(self):
@@ -193,8 +198,19 @@ def without_twins(parts):
             paths = [path for path in part.paths or [part.folder] if test_files(path) - twins]
             if not paths:
                 continue
-            part = replace(part, paths=paths, left_out=sorted(path for path in twins if any(path.is_relative_to(folder) for folder in paths)))
+            left_out = sorted(path for path in twins if any(path.is_relative_to(folder) for folder in paths))
+            part = replace(part, paths=paths, left_out=part.left_out + left_out)
         kept.append(part)
+    return kept
+
+
+def without_costly(parts, name):
+    """The parts without those tests."""
+    kept = []
+    for part in parts:
+        files = COSTLY[name].get(part.name, [])
+        if part.folder not in files:
+            kept.append(replace(part, left_out=part.left_out + files) if part.kind == "pytest" and files else part)
     return kept
 
 

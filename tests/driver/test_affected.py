@@ -67,6 +67,36 @@ def test_changes_are_counted_from_a_reference(tmp_path, monkeypatch):
         affected.narrow([], "nowhere")
 
 
+def test_costly_tests_run_once_what_they_depend_on_has_changed(monkeypatch):
+    def touches(*changed):
+        monkeypatch.setattr(affected, "changed_since", lambda commit: list(changed))
+        return [name for name in parts.COSTLY if affected.touches(name)]
+
+    for path in "kernels/cuda/norm.cu", "kernels/functors.h", "runtime/engine/plan/arena.cc", "tests/gpu/memory_test.cc", "tests/models/test_device.py":
+        assert touches("README.md", path) == [parts.DEVICES], path
+    for path in "CMakeLists.txt", "deploy/docker/Dockerfile", "runtime/cli/serve/serve_as.cc", "tests/deploy/images.py":
+        assert touches(path) == [parts.IMAGES], path
+    assert touches("tests/gpu/CMakeLists.txt", "cmake/rooms.cmake") == [parts.DEVICES, parts.IMAGES]
+    assert touches() == touches("runtime/net/http.h", "router/admin/api.cc", "tests/models/test_models.py", "kernels/cuda/README.md", "runtime/formats/onnx/onnx.h") == []
+
+    def fails(commit):
+        raise LookupError(commit)
+
+    monkeypatch.setattr(affected, "changed_since", fails)
+    assert all(affected.touches(name) for name in parts.COSTLY), "without git nothing is known"
+
+
+def test_without_costly_tests_only_they_are_left_out():
+    assert {part.name: part.left_out for part in parts.without_costly(all_parts(), parts.IMAGES) if part.left_out} == {"deploy": [TESTS / "deploy/test_images.py"]}
+    kept = parts.without_costly(all_parts(), parts.DEVICES)
+    assert len(kept) == len(all_parts()) - 2
+    assert "gpu" not in {part.name for part in kept} and not any(parts.EMULATED in part.targets for part in kept)
+    left_out = {part.name: part.left_out for part in kept if part.kind == "pytest" and part.left_out}
+    assert left_out == {"e2e": [TESTS / "e2e/devices"], "models": [TESTS / "models/test_device.py"]}
+    assert sum(parts.EMULATED in part.targets for part in all_parts() if part.kind == "pytest") == 3
+    assert [part.left_out for part in parts.without_twins(kept) if part.name == "e2e"][0][0] == TESTS / "e2e/devices"
+
+
 def test_nothing_to_do_is_no_failure(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["tests/run", "--affected"])
     monkeypatch.setattr(affected, "changed_since", lambda commit: [])

@@ -200,7 +200,7 @@ def test_the_program_is_built_first_and_what_is_sanitized_before_test_programs(b
     main.run_all([Part("checks", "pytest"), Part("format", "checks")])
     assert builds[0] == []
     main.run_all([Part("net", "cpp", "net_test")], everything=True)
-    assert builds[0] == [["all"]]
+    assert builds[0] == [["all", "net_test"]]
 
 
 def test_parts_need_what_is_built_for_them(builds):
