@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "runtime/protocol/json/json.h"
 
@@ -20,28 +22,43 @@ std::string request(std::string_view last, std::string_view before = "") {
   return text + std::string(last) + "]}]}";
 }
 
+/// The shortest text of one of four kinds of numbers.
+std::string drawn_number(std::mt19937_64& random, int kind) {
+  char text[64];
+  char* end = text;
+  switch (kind) {
+    case 0: end = std::to_chars(text, text + 64, std::bit_cast<float>(static_cast<uint32_t>(random()))).ptr; break;
+    case 1: end = std::to_chars(text, text + 64, static_cast<float>(static_cast<int64_t>(random())) * 0x1p-62f).ptr; break;
+    case 2:
+      end = std::to_chars(text, text + 64, static_cast<double>(static_cast<int64_t>(random())) * 0x1p-50, std::chars_format::fixed).ptr;
+      break;
+    default: end = std::to_chars(text, text + 64, static_cast<int64_t>(random()) >> (4 + random() % 60)).ptr; break;
+  }
+  return {text, end};
+}
+
 TEST(NumberLists, ReadsNumbersAsTheLibraryDoes) {
   std::mt19937_64 random(3);
-  for (int i = 0; i < 200'000; ++i) {
-    char text[64];
-    char* end = text;
-    switch (i % 4) {
-      case 0: end = std::to_chars(text, text + 64, std::bit_cast<float>(static_cast<uint32_t>(random()))).ptr; break;
-      case 1: end = std::to_chars(text, text + 64, static_cast<float>(static_cast<int64_t>(random())) * 0x1p-62f).ptr; break;
-      case 2:
-        end = std::to_chars(text, text + 64, static_cast<double>(static_cast<int64_t>(random())) * 0x1p-50, std::chars_format::fixed).ptr;
-        break;
-      default: end = std::to_chars(text, text + 64, static_cast<int64_t>(random()) >> (4 + random() % 60)).ptr; break;
+  for (int list = 0; list < 1000; ++list) {
+    std::string text = "{\"data\":[0,0,0,0";
+    std::vector<double> expected(4);
+    std::string printed;
+    for (int i = 0; i < 200; ++i) {
+      const std::string number = drawn_number(random, i % 4);
+      double value = 0;
+      if (std::from_chars(number.data(), number.data() + number.size(), value).ec != std::errc() || !std::isfinite(value)) continue;
+      expected.push_back(value);
+      text += (i % 3 == 0 ? "," : " ,\n\t") + number;
+      printed = number;
     }
-    const std::string_view printed(text, end);
-    double expected = 0;
-    if (std::from_chars(text, end, expected).ec != std::errc() || !std::isfinite(expected)) continue;
-    const std::string whole = "{\"data\":[0,0,0,0," + std::string(printed) + "," + std::string(5000, ' ') + std::string(printed) + "]}";
-    const auto cut = cut_number_lists(whole, "data");
-    ASSERT_TRUE(cut) << printed;
+    text += "," + std::string(5000, ' ') + printed + "]}";
+    expected.push_back(expected.back());
+    const auto cut = cut_number_lists(text, "data");
+    ASSERT_TRUE(cut) << text;
     ASSERT_EQ(cut->text, "{\"data\":0 }");
-    for (const double value : cut->lists.at(0).subspan(4))
-      ASSERT_EQ(std::bit_cast<uint64_t>(value), std::bit_cast<uint64_t>(expected)) << printed;
+    const auto read = cut->lists.at(0);
+    ASSERT_EQ(read.size(), expected.size());
+    for (size_t i = 0; i < read.size(); ++i) ASSERT_EQ(std::bit_cast<uint64_t>(read[i]), std::bit_cast<uint64_t>(expected[i])) << text;
   }
 }
 
