@@ -169,6 +169,7 @@ int run_bench(const BenchOptions& given) {
   const std::shared_ptr<engine::Model>& model = loaded->model;
   const auto bindings = bindings_of(*model, options.engine, options.batch);
   if (!bindings) return fail_bench(bindings.error(), kUsage);
+  if (const auto rows = bindings->find(model->batchable().symbol); rows != bindings->end()) options.batch = rows->second;  // --dim wins
   std::unique_ptr<engine::Executor> executor;
   Run run;
   if (model->planned()) {

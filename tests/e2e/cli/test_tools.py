@@ -112,6 +112,7 @@ def test_bench_measures():
     assert {"median_ms", "p95_ms", "min_ms", "items_per_s", "arena_bytes", "weight_bytes", "peak_rss_bytes", "load_ms"} <= found.keys()
     assert 0 < found["min_ms"] <= found["median_ms"] <= found["p95_ms"] and found["items_per_s"] > 0
     assert found["arena_bytes"] > 0 and found["weight_bytes"] > 50_000 and found["peak_rss_bytes"] > 1_000_000
+    assert found["batch"] == 4 and output_of("bench", MODELS / "digits/2/model.onnx", "--dim", "batch=3", "--seconds", 0.1)["batch"] == 3
 
 
 def test_bench_takes_sizes_for_symbolic_dimensions():
