@@ -19,6 +19,7 @@
 #include "runtime/formats/paddle/scope.h"
 #include "runtime/formats/recognise.h"
 #include "runtime/formats/unsupported.h"
+#include "runtime/graph/ops/equal_sizes.h"
 
 namespace serin::formats {
 namespace {
@@ -101,17 +102,20 @@ std::string symbol_from(std::string_view name) {
   return symbol.empty() || std::isdigit(static_cast<unsigned char>(symbol[0])) != 0 ? "_" + symbol : symbol;
 }
 
-Result<graph::Type> input_type(const Named& feed, const Declared& declared) {
+Result<graph::Type> input_type(const Named& feed, const Declared& declared, const graph::EqualSizes& equal) {
   if (declared.dtype == DType::kUndefined) return Error{Code::kUnsupported, fmt::format("input '{}' is no tensor", feed.name)};
   if (!Shape::fits(declared.dims.size()))
     return Error{Code::kUnsupported, fmt::format("input '{}' has {} dimensions", feed.name, declared.dims.size())};
   graph::Dims dims;
   for (size_t axis = 0; axis < declared.dims.size(); ++axis) {
     const int64_t size = declared.dims[axis];
-    if (size >= 0)
+    if (size >= 0) {
       dims.emplace_back(size);
-    else
-      dims.push_back(graph::Dim::symbol(axis == 0 ? "batch" : fmt::format("{}_d{}", symbol_from(feed.name), axis)));
+      continue;
+    }
+    const std::string symbol = axis == 0 ? "batch" : fmt::format("{}_d{}", symbol_from(feed.name), axis);
+    const auto other = equal.find(symbol);
+    dims.push_back(graph::Dim::symbol(other == equal.end() ? symbol : other->second));
   }
   return graph::Type::tensor(declared.dtype, std::move(dims));
 }
@@ -125,7 +129,8 @@ Status sort_by_column(std::vector<Named>& list, std::string_view kind) {
   return {};
 }
 
-Result<graph::Graph> make_graph(Program& program, const Parameters& parameters) {
+/// `equal`: sizes that have one symbol.
+Result<graph::Graph> make_graph(Program& program, const Parameters& parameters, const graph::EqualSizes& equal) {
   if (program.feeds.empty()) return Error{Code::kCorrupt, "has no inputs (feed): it was not saved for inference"};
   if (program.fetches.empty()) return Error{Code::kCorrupt, "has no outputs (fetch): it was not saved for inference"};
   if (!program.pir) SERIN_CHECK(sort_by_column(program.feeds, "inputs"));
@@ -136,7 +141,7 @@ Result<graph::Graph> make_graph(Program& program, const Parameters& parameters) 
   std::set<std::string, std::less<>> names;
   for (const Named& feed : program.feeds) {
     if (!names.insert(feed.name).second) return Error{Code::kCorrupt, fmt::format("has input '{}' twice", feed.name)};
-    SERIN_TRY(graph::Type type, input_type(feed, scope.declared(feed.value)));
+    SERIN_TRY(graph::Type type, input_type(feed, scope.declared(feed.value), equal));
     scope.values[feed.value] = graph.add_input(feed.name, std::move(type));
   }
   for (const Named& parameter : program.parameters)
@@ -166,6 +171,18 @@ Result<graph::Graph> make_graph(Program& program, const Parameters& parameters) 
   return graph;
 }
 
+/// Again, as long as a graph shows sizes that have two symbols: programs have no names for them.
+Result<graph::Graph> make_graph_with_equal_sizes(Program& program, const Parameters& parameters) {
+  constexpr int kMostGraphs = 4;
+  graph::EqualSizes equal;
+  for (int graphs = 1;; ++graphs) {
+    SERIN_TRY(graph::Graph graph, make_graph(program, parameters, equal));
+    graph::EqualSizes found = graph::find_equal_sizes(graph, equal);
+    if (found == equal || graphs == kMostGraphs) return graph;
+    equal = std::move(found);
+  }
+}
+
 Result<graph::Graph> import(const std::string& path, const ReplaceableInputs& replaceable, const PaddleLimits& limits) try {
   SERIN_TRY(Program program, read_program(path, limits));
   if (!replaceable.empty())
@@ -174,7 +191,7 @@ Result<graph::Graph> import(const std::string& path, const ReplaceableInputs& re
   SERIN_CHECK(check_operators(program));
   find_reads(program);
   SERIN_TRY(const Parameters parameters, read_parameters(path, program));
-  return make_graph(program, parameters);
+  return make_graph_with_equal_sizes(program, parameters);
 } catch (const graph::LostConstant& lost) {
   return lost.error();
 }
