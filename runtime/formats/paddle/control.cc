@@ -23,7 +23,7 @@ Names handed_in(Scope& outer, const std::vector<Names>& reads, const Names& exce
   for (const Names& names : reads) {
     for (const std::string& name : names) {
       const auto taken = [&](const Names& list) { return std::ranges::find(list, name) != list.end(); };
-      if (outer.b.error() || taken(except) || taken(result)) continue;
+      if (outer.b.error() || taken(except) || taken(result) || outer.array(name)) continue;
       if (!outer.b.graph().constant(outer.find(name))) result.push_back(name);
     }
   }
@@ -36,11 +36,24 @@ struct Body {
   Scope scope;
 
   explicit Body(Scope& outer) : scope(outer.program, *graph) {
+    scope.array_names = outer.array_names;
     for (const auto& [name, value] : outer.values)
       if (const graph::ConstantPtr constant = outer.b.graph().constant(value)) constants_.emplace(name, constant);
   }
 
   void input(const std::string& name, graph::Type type) { scope.values[name] = graph->add_input(name, std::move(type)); }
+
+  /// Two inputs. Its length may be another in each turn.
+  void input_array(const std::string& name, const Array& array, const graph::Builder& from) {
+    Array& inner = scope.arrays[name] = array;
+    const auto add = [&](ValueId value, int64_t axis, const std::string& input) {
+      graph::Type type = from.type(value);
+      if (type.shape) (*type.shape)[static_cast<size_t>(axis)] = graph::Dim::symbol("?" + input);
+      return graph->add_input(input, std::move(type));
+    };
+    inner.joined = add(array.joined, array.axis, name + "_joined");
+    inner.lengths = add(array.lengths, 0, name + "_lengths");
+  }
 
   /// Constants that the block reads become constants of its graph.
   void run(Scope& outer, size_t block, const Names& reads) {
@@ -82,17 +95,37 @@ ValueId condition_of(graph::Builder& b, ValueId x) {
   return b.rank(x) == size_t{0} ? x : b.reshape(x, {});
 }
 
+/// Arrays of the outer scope among these names, by the name that they were made with.
+Names arrays_among(Scope& outer, const Names& names) {
+  Names result;
+  for (const std::string& name : names) {
+    const Array* const array = outer.array(name);
+    if (!array) continue;
+    const auto made = std::ranges::find_if(outer.arrays, [&](const auto& each) { return &each.second == array; });
+    if (std::ranges::find(result, made->first) != result.end()) continue;
+    if (array->joined == kNone) outer.b.fail(Code::kUnsupported, "a body with an empty array whose elements have an unknown shape");
+    result.push_back(made->first);
+  }
+  return outer.b.error() ? Names{} : result;
+}
+
 /// `inner`: the names that the body gives to what is carried; `next`: the names of condition and values for the next turn.
 void import_loop(Node& node, ValueId condition, const std::vector<ValueId>& carried, const Names& inner, const Names& next, size_t block) {
   Scope& outer = node.scope();
   const Names reads = free_values(outer.program, block);
-  const Names outside = handed_in(outer, {reads}, inner);
+  Names touched = reads;
+  for (const std::string& name : defined_values(outer.program, block)) touched.push_back(name);
+  const Names outside = handed_in(outer, {reads}, inner), arrays = arrays_among(outer, touched);
   Body body(outer);
   body.graph->add_input("iteration", graph::Type::tensor(DType::kInt64, {}));
   body.graph->add_input("condition", graph::Type::tensor(DType::kBool, {}));
   std::vector<ValueId> operands{kNone, condition_of(node.b, condition)}, results;
   for (size_t i = 0; i < carried.size(); ++i) body.input(inner[i], carried_type(node.b.type(carried[i]), inner[i]));
   operands.insert(operands.end(), carried.begin(), carried.end());
+  for (const std::string& name : arrays) {
+    operands.insert(operands.end(), {outer.arrays[name].joined, outer.arrays[name].lengths});
+    body.input_array(name, outer.arrays[name], node.b);
+  }
   for (const std::string& name : outside) {
     operands.push_back(outer.find(name));
     body.input(name, node.b.type(operands.back()));
@@ -100,12 +133,17 @@ void import_loop(Node& node, ValueId condition, const std::vector<ValueId>& carr
   body.run(outer, block, reads);
   for (const std::string& name : next) results.push_back(body.scope.find(name));
   if (!results.empty()) results[0] = condition_of(body.scope.b, results[0]);
+  for (const std::string& name : arrays) results.insert(results.end(), {body.scope.arrays[name].joined, body.scope.arrays[name].lengths});
   body.finish(outer, results);
   if (node.b.error()) return;
-  const auto values =
-      node.b.add_with_bodies(Op::kLoop, carried.size(), operands, {{"carried", static_cast<int64_t>(carried.size())}}, {body.graph});
+  const size_t count = carried.size() + 2 * arrays.size();
+  const auto values = node.b.add_with_bodies(Op::kLoop, count, operands, {{"carried", static_cast<int64_t>(count)}}, {body.graph});
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    Array& array = outer.arrays[arrays[i]];
+    array.joined = values[carried.size() + 2 * i], array.lengths = values[carried.size() + 2 * i + 1];
+  }
   const Names targets = outer.program.pir ? result_names(node.source()) : inner;
-  for (size_t i = 0; i < std::min(values.size(), targets.size()); ++i) outer.values[targets[i]] = values[i];
+  for (size_t i = 0; i < std::min(carried.size(), targets.size()); ++i) outer.values[targets[i]] = values[i];
 }
 
 void import_while(Node& node, Op /*op*/) {
@@ -152,12 +190,20 @@ std::vector<ValueId> import_branches(Node& node, ValueId condition, const Branch
     reads.push_back(std::move(names));
   }
   const Names outside = handed_in(outer, reads, {});
+  Names touched;
+  for (const Names& names : reads) touched.insert(touched.end(), names.begin(), names.end());
+  const Names arrays = arrays_among(outer, touched);
   std::vector<std::shared_ptr<const graph::Graph>> bodies;
   std::vector<ValueId> operands{condition_of(node.b, condition)};
   for (const std::string& name : outside) operands.push_back(outer.find(name));
+  for (const std::string& name : arrays) operands.insert(operands.end(), {outer.arrays[name].joined, outer.arrays[name].lengths});
   for (const Branch* const branch : {&yes, &no}) {
     Body body(outer);
     for (size_t i = 0; i < outside.size(); ++i) body.input(outside[i], node.b.type(operands[i + 1]));
+    for (const std::string& name : arrays) {
+      body.input_array(name, outer.arrays[name], node.b);
+      body.scope.arrays[name].fixed = true;
+    }
     const Names& names = reads[bodies.size()];
     if (branch->block) body.run(outer, *branch->block, names);
     std::vector<ValueId> results;

@@ -21,8 +21,10 @@ void import_float_unary(Node& node, Op op) {
   node.out("Out", node.unary(op, is_integer(dtype) || dtype == DType::kBool ? node.b.cast(x, DType::kFloat32) : x));
 }
 
+/// Paddle multiplies and adds booleans as well.
 void import_binary(Node& node, Op op) {
   const ValueId x = node.in("X"), y = node.in("Y");
+  if (node.b.dtype(x) == DType::kBool && node.b.dtype(y) == DType::kBool) op = op == Op::kMul ? Op::kAnd : op == Op::kAdd ? Op::kOr : op;
   node.out("Out", node.binary(op, x, align(node, x, y, node.integer("axis", -1))));
 }
 

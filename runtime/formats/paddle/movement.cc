@@ -1,5 +1,7 @@
 // movement.cc: operators that move elements: reshaping, joining, cutting, repeating, padding.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -52,13 +54,18 @@ void import_squeeze(Node& node, Op /*op*/) {
   const ValueId x = node.in("X");
   const size_t rank = node.rank(x);
   const List given = node.known_list("axes|axis", "AxisTensor AxesTensorList Axis").value_or(List{});
-  List axes;
+  List axes, open;
   for (size_t i = 0; given.empty() && i < rank; ++i)
     if (node.b.size(x, i) == 1) axes.push_back(static_cast<int64_t>(i));
   for (const int64_t each : given) {
     const int64_t axis = node.axis(each, rank);
-    if (node.b.size(x, static_cast<size_t>(axis)) == 1) axes.push_back(axis);  // any other axis stays
+    const auto size = node.b.size(x, static_cast<size_t>(axis));
+    if (size == 1) axes.push_back(axis);  // any other axis stays
+    if (!size) open.push_back(axis);
   }
+  // Of axes that the request decides the declared result says whether they stay: a program for one image at a time leaves out the batch.
+  if (node.out_dtype("Out") != DType::kUndefined && node.out_dims("Out").size() + axes.size() + open.size() == rank)
+    axes.insert(axes.end(), open.begin(), open.end());
   node.out("Out", axes.empty() ? x : node.b.squeeze(x, axes));
 }
 
@@ -91,20 +98,34 @@ void import_split(Node& node, Op op) {
   const ValueId x = node.in("X");
   const int64_t axis = node.axis(node.known_integer("axis", "AxisTensor", 0), node.rank(x));
   const size_t count = node.out_count("Out");
-  List sections = node.known_list("sections", "SectionsTensorList").value_or(List{});
   const auto size = node.b.size(x, static_cast<size_t>(axis));
-  if (sections.empty() || node.integer("num", 0) > 0) {
-    if (!size || count == 0 || *size % static_cast<int64_t>(count) != 0)
-      return node.refuse("a split of an axis that is not known to be divisible");
-    sections.assign(count, *size / static_cast<int64_t>(count));
-  }
-  if (const auto open = std::ranges::find(sections, -1); open != sections.end()) {
-    if (!size) return node.refuse("a split of an axis of unknown size");
-    *open = *size - (std::accumulate(sections.begin(), sections.end(), int64_t{0}) + 1);
-  }
-  if (sections.size() != count) return node.corrupt("a split with another number of parts than results");
+  const bool equal = node.integer("num", 0) > 0;
+  const ValueId given = equal ? kNone : node.list("sections", "SectionsTensorList");
+  if (given == kNone && size && count != 0 && *size % static_cast<int64_t>(count) != 0)
+    return node.corrupt(fmt::format("a split of {} into {} equal parts", *size, count));
+  if (given != kNone && node.b.size(given, 0) != static_cast<int64_t>(count))
+    return node.corrupt("a split with another number of parts than results");
   if (count == 1) return node.out("Out", x);
-  node.outs("Out", node.b.add_with_results(op, count, {x}, {{"axis", axis}, {"split", sections}}));
+  if (given == kNone) {
+    Attributes attributes{{"axis", axis}};
+    if (size) attributes.emplace("split", List(count, *size / static_cast<int64_t>(count)));
+    return node.outs("Out", node.b.add_with_results(op, count, {x}, std::move(attributes)));
+  }
+  auto sections = node.b.known_integers(given);
+  if (!sections) return node.outs("Out", node.b.add_with_results(op, count, {x, given}, {{"axis", axis}}));
+  const auto open = std::ranges::find(*sections, -1);
+  if (open == sections->end() || size) {
+    if (open != sections->end()) *open = *size - (std::accumulate(sections->begin(), sections->end(), int64_t{0}) + 1);
+    return node.outs("Out", node.b.add_with_results(op, count, {x}, {{"axis", axis}, {"split", *sections}}));
+  }
+  // What the other parts leave, which the request decides.
+  const auto others = std::accumulate(sections->begin(), sections->end(), int64_t{0}) + 1;
+  const auto place = open - sections->begin();
+  std::vector<ValueId> sizes;
+  if (place > 0) sizes.push_back(node.b.integers({sections->begin(), open}));
+  sizes.push_back(node.binary(Op::kSub, node.size_of(x, axis), node.b.integers({others})));
+  if (open + 1 != sections->end()) sizes.push_back(node.b.integers({open + 1, sections->end()}));
+  node.outs("Out", node.b.add_with_results(op, count, {x, node.concat(sizes, 0)}, {{"axis", axis}}));
 }
 
 /// unstack, unbind: slices along an axis, without it.
@@ -121,6 +142,7 @@ void import_unstack(Node& node, Op op) {
 }
 
 void import_slice(Node& node, Op op) {
+  if (reads_array(node)) return;
   ValueId x = node.in("Input");
   const auto axes = node.integers("axes");
   const ValueId starts = node.list("starts", "StartsTensor StartsTensorList"), ends = node.list("ends", "EndsTensor EndsTensorList");
@@ -189,17 +211,35 @@ void import_expand_as(Node& node, Op op) {
 
 void import_tile(Node& node, Op op) {
   ValueId x = node.in("X");
-  const auto times = node.known_list("repeat_times|expand_times", "RepeatTimes repeat_times_tensor ExpandTimes");
-  if (!times) return node.corrupt("tile without a number of times");
-  List all = *times;
-  const size_t rank = node.rank(x);
-  if (all.size() < rank) all.insert(all.begin(), rank - all.size(), 1);
-  if (all.size() > rank) {
-    List axes(all.size() - rank);
+  ValueId times = node.list("repeat_times|expand_times", "RepeatTimes repeat_times_tensor ExpandTimes");
+  if (times == kNone) return node.corrupt("tile without a number of times");
+  const auto count = node.b.size(times, 0);
+  if (!count) return node.refuse("tile whose number of axes is computed");
+  const size_t rank = node.rank(x), wanted = static_cast<size_t>(*count);
+  if (wanted < rank) times = node.concat({node.b.integers(List(rank - wanted, 1)), times}, 0);
+  if (wanted > rank) {
+    List axes(wanted - rank);
     std::iota(axes.begin(), axes.end(), 0);
     x = node.b.unsqueeze(x, axes);
   }
-  node.out("Out", node.binary(op, x, node.b.integers(all)));
+  node.out("Out", node.binary(op, x, times));
+}
+
+/// All in the shape that they have together.
+void import_broadcast(Node& node, Op op) {
+  std::vector<ValueId> all = node.all("X");
+  size_t rank = 0;
+  for (const ValueId x : all) rank = std::max(rank, node.rank(x));
+  ValueId shape = kNone;
+  for (ValueId& x : all) {
+    List axes(rank - node.rank(x));
+    std::iota(axes.begin(), axes.end(), 0);
+    if (!axes.empty()) x = node.b.unsqueeze(x, axes);
+    const ValueId own = node.shape_of(x), one = node.b.integers({1});
+    shape = shape == kNone ? own : node.b.add(Op::kWhere, {node.binary(Op::kEqual, shape, one), own, shape});
+  }
+  for (ValueId& x : all) x = node.binary(op, x, shape);
+  node.outs("Out", all);
 }
 
 /// Each element so many times: a new axis, repeated, and flattened.
@@ -282,48 +322,10 @@ void import_pad(Node& node, Op /*op*/) {
            node.known_number("pad_value", "PadValue", 0));
 }
 
-/// set_value: x with a part of it replaced. Each axis is cut into what is before, the part, and what is behind.
-ValueId replaced(Node& node, ValueId x, std::span<const int64_t> axes, std::span<const int64_t> starts, std::span<const int64_t> ends,
-                 ValueId value) {
-  if (axes.empty()) return node.b.add(Op::kExpand, {value, node.shape_of(x)});
-  const int64_t axis = axes[0];
-  const ValueId part = node.b.slice(x, axis, starts[0], ends[0]);
-  std::vector<ValueId> parts;
-  if (starts[0] != 0) parts.push_back(node.b.slice(x, axis, 0, starts[0]));
-  parts.push_back(replaced(node, part, axes.subspan(1), starts.subspan(1), ends.subspan(1), value));
-  if (ends[0] < std::numeric_limits<int32_t>::max()) parts.push_back(node.b.slice(x, axis, ends[0], kToTheEnd));
-  return node.concat(parts, axis);
-}
-
-void import_set_value(Node& node, Op /*op*/) {
-  const ValueId x = node.in("Input");
-  const auto axes = node.integers("axes");
-  const auto starts = node.known_list("starts", "StartsTensorList"), ends = node.known_list("ends", "EndsTensorList");
-  const auto steps = node.known_list("steps", "StepsTensorList");
-  if (!axes || axes->size() > Shape::kMaxRank || !starts || !ends || starts->size() != axes->size() || ends->size() != axes->size())
-    return node.corrupt("set_value without a range");
-  if (steps && std::ranges::any_of(*steps, [](int64_t step) { return step != 1; })) return node.refuse("set_value with steps");
-  const DType dtype = node.b.dtype(x);
-  ValueId value = node.maybe("ValueTensor");
-  if (value == kNone) {
-    std::vector<double> numbers;
-    for (const char* const name : {"values", "fp32_values", "int32_values", "int64_values", "fp64_values", "bool_values"})
-      if (const auto some = node.has(name) ? node.numbers(name) : std::nullopt; some && !some->empty()) numbers = *some;
-    const List shape = node.integers("shape").value_or(List{1});
-    if (!Shape::fits(shape.size()) || Shape(shape).checked_elements() != static_cast<int64_t>(numbers.size()))
-      return node.corrupt("set_value without values");
-    value = node.floats(numbers, Shape(shape));
-  }
-  value = node.b.cast(value, dtype);
-  if (const auto gone = node.integers("decrease_axes");
-      gone && !gone->empty() && node.b.rank(value).value_or(0) > 0 && node.b.rank(value).value_or(0) + gone->size() <= node.rank(x))
-    value = node.b.unsqueeze(value, *gone);
-  node.out("Out", replaced(node, x, *axes, *starts, *ends, value));
-}
-
 constexpr OperatorRow kMovementRows[] = {
     {"concat", "concat", "X AxisTensor", "Out", import_concat},
     {"crop_tensor crop", "crop", "X Shape Offsets", "Out", import_crop, Op::kSlice},
+    {"broadcast_tensors", "broadcast_tensors", "X", "Out", import_broadcast, Op::kExpand},
     {"expand", "", "X", "Out", import_tile, Op::kTile},
     {"expand_as_v2", "expand_as", "X Y", "Out", import_expand_as, Op::kExpand},
     {"expand_v2", "expand", "X Shape", "Out", import_expand, Op::kExpand},

@@ -48,7 +48,7 @@ Node::Node(Scope& scope, const Operation& source, std::string_view operands, std
       if (!any_word(operands_, ' ', [&](std::string_view each) { return each == name; })) continue;
     std::vector<ValueId> values;
     for (const std::string& value : slot.values)
-      if (!value.empty()) values.push_back(scope.find(value));
+      if (!value.empty() && !scope.array(value)) values.push_back(scope.find(value));
     values_.emplace_back(std::move(name), std::move(values));
   }
 }

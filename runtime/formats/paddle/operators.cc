@@ -15,7 +15,7 @@ Table table_of(std::string_view OperatorRow::* names) {
   const std::span<const OperatorRow> families[] = {
       elementwise_operators(), creation_operators(),    movement_operators(),  index_operators(),       reduction_operators(),
       network_operators(),     image_operators(),       product_operators(),   transformer_operators(), recurrent_operators(),
-      detection_operators(),   suppression_operators(), quantised_operators(), control_operators(),
+      detection_operators(),   suppression_operators(), quantised_operators(), control_operators(),     array_operators(),
   };
   for (const auto family : families) {
     for (const OperatorRow& row : family) {

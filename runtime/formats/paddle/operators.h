@@ -36,9 +36,12 @@ std::span<const OperatorRow> detection_operators();
 std::span<const OperatorRow> suppression_operators();
 std::span<const OperatorRow> quantised_operators();
 std::span<const OperatorRow> control_operators();
+std::span<const OperatorRow> array_operators();
 
 // Used by several families.
 ValueId align(Node& node, ValueId x, ValueId y, int64_t axis);   ///< y with ones behind it, so that it broadcasts from `axis` of x on
+void import_set_value(Node& node, Op op);                        ///< set_value.cc
+bool reads_array(Node& node);                                    ///< arrays.cc: a slice of one; then its element is the result
 ValueId activate(Node& node, std::string_view name, ValueId x);  ///< "relu", "gelu" ... or "" and "identity"
 
 /// The image of each region, i64. `counts`: how many regions each image has; kNone: all are of image 0.

@@ -97,11 +97,13 @@ std::optional<Attribute> read_attribute(const json::value& typed) {
 }
 
 Declared read_type(const json::value& type) {
-  const json::array& parts = items(at(type, "D"));  // of a tensor: element, dims, layout, lod, offset
-  if (text(at(type, "#")) != "0.t_dtensor" || parts.size() < 2) return {};
+  const json::array& parts =
+      items(at(type, "D"));  // of a tensor: element, dims, layout, lod, offset; an array has the first three of its elements
+  const std::string_view kind = text(at(type, "#"));
+  if ((kind != "0.t_dtensor" && kind != "1.t_dense_tensor_array") || parts.size() < 2) return {};
   std::string_view element = text(at(parts[0], "#"));
   element.remove_prefix(std::min<size_t>(element.size(), std::string_view("0.t_").size()));
-  Declared declared{dtype_of_name(element), {}};
+  Declared declared{.dtype = dtype_of_name(element)};
   for (const json::value& dim : items(parts[1])) declared.dims.push_back(integer(dim).value_or(-1));
   return declared;
 }

@@ -27,6 +27,7 @@ using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t
 struct Declared {
   DType dtype = DType::kUndefined;  ///< kUndefined: not declared, or no tensor
   std::vector<int64_t> dims;        ///< below 0: unknown
+  bool array = false;               ///< of tensors (arrays.cc); the others are left as they are
 };
 
 struct Slot {

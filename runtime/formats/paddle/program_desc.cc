@@ -15,7 +15,7 @@ namespace {
 using wire::Message;
 
 // VarType.Type, beyond the dtypes
-constexpr int64_t kLodTensor = 7, kFeedMinibatch = 9, kFetchList = 10;
+constexpr int64_t kLodTensor = 7, kFeedMinibatch = 9, kFetchList = 10, kTensorArray = 13;
 
 constexpr std::string_view kDropped[] = {"op_callstack", "op_role", "op_role_var", "op_namescope", "op_device", "with_quant_attr"};
 
@@ -30,14 +30,17 @@ void read_lod_tensor(Message in, Declared& declared) {
   while (in.next()) {
     if (in.field() != 1) continue;  // lod_level (2) is no part of the type here
     TensorDesc tensor = read_tensor_desc(in.once().message("TensorDesc"));
-    declared = {dtype_of_number(tensor.type), std::move(tensor.dims)};
+    declared.dtype = dtype_of_number(tensor.type), declared.dims = std::move(tensor.dims);
   }
 }
 
 void read_var_type(Message in, Var& var) {
   while (in.next()) {
     switch (in.field()) {
-      case 1: var.kind = in.once().integer(); break;
+      case 1:
+        var.kind = in.once().integer();
+        var.declared.array = var.kind == kTensorArray;
+        break;
       case 3: read_lod_tensor(in.once().message("LoDTensorDesc"), var.declared); break;
       default: break;
     }

@@ -58,26 +58,58 @@ bool outlives_a_turn(const Dim& dim) {
   return std::ranges::none_of(dim.symbols(), [](const std::string& symbol) { return symbol.starts_with('?'); });
 }
 
-bool same_shape(const Type& a, const Type& b) {
-  return a.kind == b.kind && a.dtype == b.dtype && a.shape && b.shape && *a.shape == *b.shape;
+bool has_loop(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return node.op == Op::kLoop || std::ranges::any_of(node.bodies, [](const auto& body) { return has_loop(*body); });
+  });
 }
 
-/// The body of a loop, if each turn leaves every carried value in the shape that it had before: then they have it always. Null otherwise,
-/// and for bodies with bodies, where one more try would double the work at each level.
-std::shared_ptr<const Graph> body_that_keeps_types(Context& c, const std::vector<Type>& types, size_t carried) {
-  const Graph& body = *c.node().bodies[0];
-  if (body.outputs().size() != c.results() + 1 || types.size() != body.inputs().size()) return nullptr;
-  for (const NodeId id : body.nodes())
-    if (!body.node(id).bodies.empty()) return nullptr;
-  auto inferred = infer_body(c, body, types);
-  if (!inferred) return nullptr;
-  for (size_t i = 0; i < carried; ++i)
-    if (!same_shape(result_of(**inferred, i + 1), types[i + 2])) return nullptr;
-  for (size_t i = carried; i < c.results(); ++i) {
-    const Type& turn = result_of(**inferred, i + 1);
-    if (!turn.shape || !std::ranges::all_of(*turn.shape, [](const Dim& dim) { return outlives_a_turn(dim); })) return nullptr;
+/// Dimensions of `before` that a turn has changed become unknown, unless they are (`open`); all of the shape if it is of another rank. Nothing if the value
+/// has another type after the turn.
+std::optional<bool> open_what_changed(Context& c, Type& before, const Type& turn, std::vector<bool>& open) {
+  if (before.kind != turn.kind || before.dtype != turn.dtype) return std::nullopt;
+  if (!before.shape) return false;
+  if (!turn.shape || before.shape->size() != turn.shape->size()) {
+    before.shape.reset();
+    open.clear();
+    return true;
   }
-  return *inferred;
+  open.resize(before.shape->size());
+  bool changed = false;
+  for (size_t axis = 0; axis < open.size(); ++axis) {
+    if (open[axis] || (*before.shape)[axis] == (*turn.shape)[axis]) continue;
+    (*before.shape)[axis] = c.unknown_dim();
+    open[axis] = changed = true;
+  }
+  return changed;
+}
+
+/// The body of a loop whose carried values have a shape that is the same in each turn, but for dimensions that turns change: there `types` has unknown ones
+/// then, and `open` is true. Null where that is not found in a few tries, and for bodies with loops, where tries would multiply at each level.
+std::shared_ptr<const Graph> body_that_keeps_types(Context& c, std::vector<Type>& types, std::vector<std::vector<bool>>& open) {
+  constexpr int kMostTries = 4;
+  const Graph& body = *c.node().bodies[0];
+  if (body.outputs().size() != c.results() + 1 || types.size() != body.inputs().size() || has_loop(body)) return nullptr;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    auto inferred = infer_body(c, body, types);
+    if (!inferred) return nullptr;
+    bool changed = false;
+    for (size_t i = 0; i < open.size(); ++i) {
+      const auto opened = open_what_changed(c, types[i + 2], result_of(**inferred, i + 1), open[i]);
+      if (!opened) return nullptr;
+      changed = changed || *opened;
+    }
+    if (!changed) return *inferred;
+  }
+  return nullptr;
+}
+
+/// The type of a carried value after the loop: what is unknown of a turn is another dimension there.
+Type after_all_turns(Context& c, Type type, const std::vector<bool>& open) {
+  for (size_t axis = 0; axis < open.size(); ++axis)
+    if (open[axis]) (*type.shape)[axis] = c.unknown_dim();
+  return type;
 }
 
 /// How many turns a loop takes, if its body never ends it.
@@ -138,14 +170,21 @@ Status infer_loop(Context& c) {
   SERIN_TRY(const size_t carried, count(c, "carried", std::min(c.operands() - 2, c.results())));
   std::vector<Type> types{Type::tensor(DType::kInt64, {}), Type::tensor(DType::kBool, {})};
   for (size_t i = 2; i < c.operands(); ++i) types.push_back(c.type(i));
-  if (auto body = body_that_keeps_types(c, types, carried)) {
+  std::vector<Type> kept = types;
+  std::vector<std::vector<bool>> open(carried);
+  if (auto body = body_that_keeps_types(c, kept, open)) {
     c.graph().node(c.id()).bodies[0] = std::move(body);
     const std::optional<Dim> turns = turns_of(c, *c.node().bodies[0]);
     for (size_t i = 0; i < c.results(); ++i) {
+      if (i < carried) {
+        SERIN_CHECK(c.set(i, after_all_turns(c, kept[i + 2], open[i])));
+        continue;
+      }
       const Type& turn = result_of(*c.node().bodies[0], i + 1);
-      Type type = i < carried ? turn : stacked(c, turn);
-      if (i >= carried && type.shape) std::copy(turn.shape->begin(), turn.shape->end(), type.shape->begin() + 1);
-      if (i >= carried && type.shape && turns) type.shape->front() = *turns;
+      Type type = stacked(c, turn);
+      for (size_t axis = 0; type.shape && axis < turn.shape->size(); ++axis)
+        if (outlives_a_turn((*turn.shape)[axis])) (*type.shape)[axis + 1] = (*turn.shape)[axis];
+      if (type.shape && turns) type.shape->front() = *turns;
       SERIN_CHECK(c.set(i, std::move(type)));
     }
     return {};

@@ -125,7 +125,30 @@ class Images(nn.Layer):
         )  # fmt: skip
 
 
+class Arrays(nn.Layer):
+    """Lists that a loop over the batch fills, as detectors of PaddleDetection do, and ranges that are computed."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = self.create_parameter([1, 2, 4])
+
+    def forward(self, x, counts):
+        stacked, joined = [], []
+        for i in paddle.arange(paddle.shape(x)[0]):
+            row = x[i]
+            stacked.append(row * 2)
+            # Paddle 3.3 refuses elements of different sizes.
+            joined.append(row[2:5] if paddle.__version__ >= "3" else paddle.gather(row, paddle.nonzero(row[:, 0] > 0).flatten()))
+        whole, rows = paddle.stack(stacked), paddle.concat(joined)
+        x = x + 0
+        x[:, 1:5:2] = 3.0
+        x[0, counts[0] : counts[0] + 2] = self.weight[0]
+        tiled = paddle.tile(self.weight, [paddle.shape(x)[0], 1, 1])
+        return whole, rows, joined[0], x, tiled, *paddle.broadcast_tensors([x, self.weight[:, :1]]), *paddle.split(paddle.concat([x, x]), [1, -1])
+
+
 MODELS = {
+    "arrays": (Arrays, [("x", "float32", [None, 6, 4], ""), ("counts", "int64", [None], "<4")]),
     "ops_activations": (Activations, [X]),
     "ops_creation": (Creation, [X]),
     "ops_elementwise": (Elementwise, [X, Y]),

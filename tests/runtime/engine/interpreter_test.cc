@@ -169,6 +169,34 @@ TEST(Loop, CarriedShapesMayChangeFromTurnToTurn) {
   EXPECT_THAT(elements<float>(results.at(1)), ElementsAre(2, 4, 8, 16));
 }
 
+TEST(Loop, DimensionsThatNoTurnChangesStayKnown) {
+  const auto graph = graph::parse(R"(rows: f32[n,3]
+item: f32[k,3]
+turns: i64[]
+y, other = Loop(turns, _, rows, turns, item, carried=2)
+  body:
+    i: i64[]
+    c: bool[]
+    v: f32[n,3]
+    w: i64[]
+    x: f32[k,3]
+    grown = Concat(v, x, axis=0)
+    wider = Unsqueeze(w, axes=[0])
+    return c, grown, wider
+z = ReduceSum(y, axes=[1], keepdims=1)
+return y, z, other
+)");
+  ASSERT_TRUE(graph) << graph.error().message;
+  graph::Graph inferred = *graph;
+  ASSERT_TRUE(graph::infer_shapes(inferred));
+  const auto type = [&](size_t i) { return inferred.value(inferred.outputs()[i]).type; };
+  ASSERT_TRUE(type(0).shape);
+  EXPECT_EQ((*type(0).shape)[1], graph::Dim(3));
+  EXPECT_TRUE((*type(0).shape)[0].symbol_name()->starts_with('?'));
+  EXPECT_EQ((*type(1).shape)[0], (*type(0).shape)[0]);
+  EXPECT_FALSE(type(2).shape) << "a value that changes its rank";
+}
+
 TEST(Loop, NoTurnsGiveWhatWentInAndNothingScanned) {
   const auto results = run(*model_of(kGrowing), {number(0), floats({7})});
   EXPECT_THAT(elements<float>(results.at(0)), ElementsAre(7));

@@ -106,6 +106,24 @@ TEST(PaddleM6, Graphs) {
               HasSubstr("value %4 is defined twice"));
 }
 
+/// An array holds what is appended to it, one element after the other.
+TEST(PaddleM6, Arrays) {
+  const Encoder list = Encoder().bytes(1, "list").message(2, Encoder().number(1, 13)).number(3, 0);
+  const auto place = [](float value) {
+    return op("fill_constant", {}, {{"Out", {"i"}}},
+              {attribute("shape", Dims{1}), attribute("dtype", kI64), real_attribute("value", value)});
+  };
+  const Encoder write = op("write_to_array", {{"X", {"x"}}, {"I", {"i"}}}, {{"Out", {"list"}}});
+  const Encoder join = op("tensor_array_to_tensor", {{"X", {"list"}}}, {{"Out", {"q"}}}, {attribute("axis", 0), attribute("use_stack", 1)});
+  EXPECT_THAT(desc_error({place(3), write, join}, {list}), HasSubstr("array_write before the end of the array"));
+  EXPECT_THAT(desc_error({place(0), write, write, join}, {list}), HasSubstr("array_write before the end of the array"));
+  EXPECT_THAT(desc_error({join}, {list}), HasSubstr("array_to_tensor of an empty array"));
+  EXPECT_THAT(desc_error({place(0), op("read_from_array", {{"X", {"list"}}, {"I", {"i"}}}, {{"Out", {"q"}}})}, {list}),
+              HasSubstr("reads an element of an empty array"));
+  EXPECT_THAT(desc_error({op("lod_array_length", {{"X", {"x"}}}, {{"Out", {"q"}}})}), HasSubstr("an array that nothing has made"));
+  EXPECT_THAT(desc_error({op("relu", {{"X", {"list"}}}, {{"Out", {"q"}}})}, {list}), HasSubstr("operand 'X' of relu is missing"));
+}
+
 /// Blocks that run each other, or nest without an end.
 TEST(PaddleM6, Bodies) {
   const auto run = [](int64_t body) { return op("while", {{"Condition", {"m"}}, {"X", {}}}, {{"Out", {}}}, {block_attribute(body)}); };
