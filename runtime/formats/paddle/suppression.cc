@@ -243,15 +243,23 @@ void import_generate_proposals(Node& node, Op op) {
   const ValueId wide = node.concat({node.shape_of(best[1]), node.b.integers({4})}, 0);
   const ValueId own =
       node.binary(Op::kGatherElements, deltas, node.binary(Op::kExpand, node.b.unsqueeze(best[1], {2}), wide), {{"axis", int64_t{1}}});
-  const ValueId boxes = decoded(node, rows(anchors), own, rows(variances), sizes);
-  const ValueId counting = node.b.add(Op::kWhere, {useful(node, boxes, sizes), best[0], node.b.number(DType::kFloat32, kNever)});
+  ValueId boxes = decoded(node, rows(anchors), own, rows(variances), sizes), likely = best[0], counted = useful(node, boxes, sizes);
+  // An image whose boxes are all too small has one proposal of zeros.
+  const ValueId none =
+      node.unary(Op::kNot, node.b.cast(node.unary(Op::kReduceMax, node.b.cast(counted, DType::kInt32), {{"axes", List{1}}}), DType::kBool));
+  const ValueId all = node.b.add(Op::kRange, {i64(node, 0), node.b.reshape(node.size_of(likely, 1), {}), i64(node, 1)});
+  const ValueId zero = node.b.number(DType::kFloat32, 0);
+  boxes = node.b.add(Op::kWhere, {node.b.unsqueeze(none, {2}), zero, boxes});
+  likely = node.b.add(Op::kWhere, {none, zero, likely});
+  counted = node.binary(Op::kOr, counted, node.binary(Op::kAnd, none, node.binary(Op::kEqual, all, i64(node, 0))));
+  const ValueId counting = node.b.add(Op::kWhere, {counted, likely, node.b.number(DType::kFloat32, kNever)});
   const ValueId compared = node.flag("pixel_offset", true) ? node.binary(Op::kAdd, boxes, node.floats({0, 0, 1, 1}, Shape{4})) : boxes;
   const ValueId chosen =
       node.b.add(op, {compared, node.b.unsqueeze(counting, {1}), i64(node, after > 0 ? after : std::numeric_limits<int32_t>::max()),
                       node.b.number(DType::kFloat32, node.number("nms_thresh", 0.5)), node.b.number(DType::kFloat32, kNever / 2)});
   const ValueId image = node.b.slice(chosen, 1, 0, 1), places = node.concat({image, node.b.slice(chosen, 1, 2, 3)}, 1);
   node.out("RpnRois", node.binary(Op::kGatherND, boxes, places));
-  node.out("RpnRoiProbs", node.b.unsqueeze(node.binary(Op::kGatherND, best[0], places), {1}));
+  node.out("RpnRoiProbs", node.b.unsqueeze(node.binary(Op::kGatherND, likely, places), {1}));
   const ValueId images = node.b.add(Op::kRange, {i64(node, 0), node.b.reshape(node.size_of(scores, 0), {}), i64(node, 1)});
   const ValueId mine = node.b.cast(node.binary(Op::kEqual, image, node.b.unsqueeze(images, {0})), DType::kInt32);
   node.out("RpnRoisNum", node.unary(Op::kReduceSum, mine, {{"axes", List{0}}, {"keepdims", int64_t{0}}}));

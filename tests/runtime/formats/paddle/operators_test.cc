@@ -280,5 +280,27 @@ TEST(PaddleOperators, ConvolutionsTakeTheirBiasAndActivation) {
   EXPECT_THAT(graph::print((*model)->graph()), HasSubstr("activation=HardSwish"));
 }
 
+/// As Paddle's kernel on CPUs does, so that a level of a pyramid is never empty.
+TEST(PaddleOperators, AnImageWithoutProposalsHasOneOfZeros) {
+  const auto proposals = [](float smallest) {
+    const Net net{{{"scores", {1, 1, 2, 2}}, {"deltas", {1, 4, 2, 2}}, {"size", {1, 2}}},
+                  {{"anchors", {2, 2, 1, 4}}, {"variances", {2, 2, 1, 4}}},
+                  {op("generate_proposals_v2",
+                      {{"Scores", {"scores"}},
+                       {"BboxDeltas", {"deltas"}},
+                       {"ImShape", {"size"}},
+                       {"Anchors", {"anchors"}},
+                       {"Variances", {"variances"}}},
+                      {{"RpnRois", {"y"}}, {"RpnRoiProbs", {"p"}}, {"RpnRoisNum", {"n"}}},
+                      {attribute("pre_nms_topN", 4), attribute("post_nms_topN", 4), real_attribute("nms_thresh", 0.7F),
+                       real_attribute("min_size", smallest), real_attribute("eta", 1), attribute("pixel_offset", 0)})}};
+    return answers(net);
+  };
+  const auto none = proposals(10'000);
+  ASSERT_EQ(none.size(), 1U);
+  EXPECT_EQ(none[0].view().shape, (Shape{1, 4}));
+  EXPECT_THAT(none[0].values<float>(), ::testing::Each(0.0F));
+}
+
 }  // namespace
 }  // namespace serin::formats
