@@ -244,6 +244,18 @@ void import_lrn(Node& node, Op op) {
                         {"bias", node.number("k", 1)}}));
 }
 
+/// Each element goes to its place in the plane of its channel; the others are zero.
+void import_unpool(Node& node, Op op) {
+  const ValueId x = node.in("X"), size = node.list("output_size", "OutputSize");
+  if (size == kNone || node.b.size(size, 0) != 2) return node.refuse("an unpooling of other than images");
+  const ValueId planes = node.b.slice(node.shape_of(x), 0, 0, 2);
+  const ValueId area = node.unary(Op::kReduceProd, size, {{"axes", List{0}}, {"keepdims", int64_t{1}}});
+  const ValueId zeros = node.binary(Op::kExpand, node.b.number(node.b.dtype(x), 0), node.concat({planes, area}, 0));
+  const ValueId places = node.b.cast(node.b.reshape(node.in("Indices"), {0, 0, -1}), DType::kInt64);
+  const ValueId filled = node.b.add(op, {zeros, places, node.b.reshape(x, {0, 0, -1})}, {{"axis", int64_t{2}}});
+  node.out("Out", node.binary(Op::kReshape, filled, node.concat({planes, size}, 0)));
+}
+
 constexpr OperatorRow kNetworkRows[] = {
     {"batch_norm sync_batch_norm", "batch_norm sync_batch_norm", "X Mean Variance Scale Bias", "Y", import_batch_norm,
      Op::kBatchNormalization},
@@ -259,6 +271,7 @@ constexpr OperatorRow kNetworkRows[] = {
     {"lrn", "lrn", "X", "Out MidOut", import_lrn, Op::kLRN},
     {"max_pool2d_with_index max_pool3d_with_index", "max_pool2d_with_index max_pool3d_with_index", "X", "Out Mask", import_pool},
     {"pool2d pool3d", "pool2d pool3d", "X KernelSize", "Out", import_pool},
+    {"unpool", "unpool", "X Indices OutputSize", "Out", import_unpool, Op::kScatterElements},
 };
 
 }  // namespace

@@ -121,7 +121,7 @@ class Images(nn.Layer):
             F.interpolate(row, [15], mode="linear", data_format="NCW"), F.interpolate(image.unsqueeze(1), [6, 5, 4], mode="trilinear", data_format="NCDHW"), F.interpolate(image, scale_factor=[2, 3]),
             F.pad(image, [1, 2, 3, 4]), F.pad(image, [1, 1, 2, 2], mode="reflect"), F.pad(image, [1, 1, 2, 2], mode="replicate", value=1.0), F.pad(row, [2, 1], value=0.5, data_format="NCL"),
             F.pixel_shuffle(image, 2), F.pixel_unshuffle(image[:, :, :8], 2), F.channel_shuffle(image, 2), F.unfold(image, [3, 2], [2, 1], [1, 0], 2), F.prelu(image, paddle.to_tensor([0.2])),
-            F.temporal_shift(image, 2, 0.25), F.pad(image, [1, 0, 2, 1]),
+            F.temporal_shift(image, 2, 0.25), F.pad(image, [1, 0, 2, 1]), F.max_unpool2d(*F.max_pool2d(image, 2, 2, return_mask=True), 2, output_size=[9, 10]),
         )  # fmt: skip
 
 
