@@ -3,6 +3,9 @@
 // Paddle counts paddings as [h, w] or [h begin, h end, w begin, w end]. SAME puts the odd element at the end. Images with channels last are
 // transposed around the operator; filters have channels first in either case.
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <numeric>
 
 #include "runtime/formats/paddle/operators.h"
@@ -132,7 +135,22 @@ ValueId greatest(Node& node, ValueId x, int64_t axis, int64_t from, int64_t to) 
 
 constexpr int64_t kMostBins = 1024;
 
+/// So many windows along an axis whose size the request decides.
+ValueId cut_into(Node& node, ValueId x, int64_t axis, int64_t bins, bool maximum) {
+  const ValueId size = node.size_of(x, axis), all = node.b.number(DType::kInt64, static_cast<double>(bins));
+  const auto times = [&](int64_t factor) { return node.binary(Op::kMul, size, node.b.integers({factor})); };
+  std::vector<ValueId> parts;
+  for (int64_t i = 0; i < bins; ++i) {
+    const ValueId begin = node.binary(Op::kDiv, times(i), all);
+    const ValueId end = node.binary(Op::kDiv, node.binary(Op::kAdd, times(i + 1), node.b.integers({bins - 1})), all);
+    const ValueId part = node.b.add(Op::kSlice, {x, begin, end, node.b.integers({axis})});
+    parts.push_back(node.unary(maximum ? Op::kReduceMax : Op::kReduceMean, part, {{"axes", List{axis}}, {"keepdims", int64_t{1}}}));
+  }
+  return node.concat(parts, axis);
+}
+
 void import_adaptive_pool(Node& node, ValueId x, const List& bins, bool maximum) {
+  constexpr int64_t kMostCuts = 64;
   const size_t axes = bins.size();
   List from(axes), window(axes);
   bool whole = true, known = true, even = true;
@@ -145,7 +163,12 @@ void import_adaptive_pool(Node& node, ValueId x, const List& bins, bool maximum)
     window[i] = even ? from[i] / bins[i] : 0;
   }
   if (whole) return out_image(node, "Out", node.unary(maximum ? Op::kGlobalMaxPool : Op::kGlobalAveragePool, x));
-  if (!known) return node.refuse("an adaptive pool to more than one element where sizes are unknown");
+  if (!known && std::ranges::any_of(bins, [](int64_t each) { return each < 1 || each > kMostCuts; }))
+    return node.refuse(fmt::format("an adaptive pool to more than {} elements where sizes are unknown", kMostCuts));
+  if (!known) {
+    for (size_t i = 0; i < axes; ++i) x = cut_into(node, x, static_cast<int64_t>(i) + 2, bins[i], maximum);
+    return out_image(node, "Out", x);
+  }
   if (even) {
     const Attributes attributes{{"kernel_shape", window}, {"strides", window}};
     return out_image(node, "Out", node.unary(maximum ? Op::kMaxPool : Op::kAveragePool, x, attributes));

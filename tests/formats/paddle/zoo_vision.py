@@ -231,6 +231,7 @@ MODELS = {
     "vit": (Vit, [IMAGE]),
     "unet": (Unet, [("image", "float32", [None, 3, 32, 32], "")]),
     "liteseg": (LiteSeg, [IMAGE]),
+    "liteseg_open": (LiteSeg, [("image", "float32", [None, 3, "height=80", "width=48"], "")]),
     "gan_generator": (Generator, [("noise", "float32", [None, 16], "")]),
     "super_resolution": (SuperResolution, [SMALL]),
 }
