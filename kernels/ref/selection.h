@@ -19,7 +19,12 @@ Prepared top_k(const GenericDesc& desc, std::string& why);
 // selection_unique.cc
 Prepared unique(const GenericDesc& desc, std::string& why);
 // selection_boxes.cc
+Prepared combined_non_max_suppression(const GenericDesc& desc, std::string& why);
 Prepared non_max_suppression(const GenericDesc& desc, std::string& why);
+// selection_sparse.cc
+Prepared fill_empty_rows(const GenericDesc& desc, std::string& why);
+Prepared segment_reduce(const GenericDesc& desc, std::string& why);
+Prepared sparse_reshape(const GenericDesc& desc, std::string& why);
 // selection_rows.cc
 Prepared compress(const GenericDesc& desc, std::string& why);
 Prepared one_hot(const GenericDesc& desc, std::string& why);

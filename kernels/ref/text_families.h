@@ -17,6 +17,11 @@ Prepared string_split(const GenericDesc& desc, std::string& why);
 // text_regex.cc
 Prepared regex_full_match(const GenericDesc& desc, std::string& why);
 Prepared regex_replace(const GenericDesc& desc, std::string& why);
+// text_example.cc
+Prepared parse_example(const GenericDesc& desc, std::string& why);
+// text_hash.cc
+Prepared hash_bucket(const GenericDesc& desc, std::string& why);
+Prepared sparse_cross(const GenericDesc& desc, std::string& why);
 // text_normalizer.cc
 Prepared string_normalizer(const GenericDesc& desc, std::string& why);
 // text_tfidf.cc

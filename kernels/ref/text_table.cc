@@ -8,8 +8,11 @@ namespace {
 
 constexpr GenericRow kRows[] = {
     {"ChangeCase", change_case},
+    {"HashBucket", hash_bucket},
+    {"ParseExample", parse_example},
     {"RegexReplace", regex_replace},
     {"RegexFullMatch", regex_full_match},
+    {"SparseCross", sparse_cross},
     {"StringConcat", string_concat},
     {"StringNormalizer", string_normalizer},
     {"StringSplit", string_split},

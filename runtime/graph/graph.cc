@@ -39,6 +39,12 @@ std::vector<int64_t> Node::integers(std::string_view key) const {
   return value ? *value : std::vector<int64_t>{};
 }
 
+std::vector<std::string> Node::texts(std::string_view key) const {
+  const auto found = attributes.find(key);
+  const auto* value = found == attributes.end() ? nullptr : std::get_if<std::vector<std::string>>(&found->second);
+  return value ? *value : std::vector<std::string>{};
+}
+
 ConstantPtr Node::constant(std::string_view key) const {
   const auto found = attributes.find(key);
   const auto* value = found == attributes.end() ? nullptr : std::get_if<ConstantPtr>(&found->second);

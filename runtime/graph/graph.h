@@ -68,6 +68,7 @@ struct Node {
   double number(std::string_view key, double fallback) const;
   std::string text(std::string_view key, std::string_view fallback) const;
   std::vector<int64_t> integers(std::string_view key) const;
+  std::vector<std::string> texts(std::string_view key) const;
   ConstantPtr constant(std::string_view key) const;
 };
 
@@ -124,6 +125,11 @@ class Graph {
   void compact();                               ///< removes removed nodes and unreferenced values; ids change
 
   std::string name;  ///< name of the model in the file
+  /// Of a file with several graphs for clients (a SavedModel): the name of this one, what it says that it is for, and the other names.
+  struct Signature {
+    std::string name, method;
+    std::vector<std::string> others;
+  } signature;
   /// Default values of inputs that may be omitted in a run.
   std::map<std::string, ConstantPtr, std::less<>> standard_inputs;
   /// Symbols that depend on the data ("?nonzero"), with their upper bounds if known. infer_shapes fills it.

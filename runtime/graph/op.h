@@ -15,8 +15,20 @@
 //   ConstantOfShape      value: a constant of one element (absent: f32 zero)
 //   Conv, *Pool          strides, dilations, pads, group, kernel_shape, auto_pad, ceil_mode, count_include_pad: as in ONNX;
 //                        ops/window.h resolves them into one explicit form
+//   CombinedNonMaxSuppression   operands: boxes [batch, boxes, 1 or classes, 4], scores [batch, boxes, classes], most boxes of a class and of
+//                        an image, overlap, least score; clip_boxes = 1: to 0..1; pad_per_class. Outputs: boxes, scores, classes (f32), count
 //   ChangeCase           to = "LOWER" | "UPPER": of the letters of ASCII; others stay
 //   RegexReplace         pattern, rewrite, all = 1: each match, or the first; RE2, with \0 .. \9 in the rewrite
+//   HashBucket           buckets: Fingerprint64 of each text, modulo their number
+//   ParseExample         operands: serialized tf.Example messages [n] or [], then the default of each dense feature (absent or empty: the
+//                        feature is required). keys: dense features, then `sparse` ones, then `ragged` ones; types = "f32" | "i64" | "str";
+//                        ranks, dims: the shapes of the dense ones, one after the other. Outputs: a tensor of each dense feature; indices,
+//                        values and shape of each sparse one; values and splits of each ragged one
+//   SparseCross          operands: indices, values, shape of `sparse` features, then dense ones. key; buckets = 0: the hash modulo 2^63 - 1.
+//                        Outputs: indices, buckets, shape
+//   SparseReshape        operands: indices, shape, new shape.   Outputs: indices, shape
+//   FillEmptyRows        operands: indices, values, shape, default.   Outputs: indices, values, whether each row was empty, the new places
+//   SegmentReduce        operands: rows, the segment of each, the number of segments or none; reduction = "sum" | "mean" | "sqrt_n"
 //   Tokenizer            as in ONNX Runtime: separators or tokenexp, mark = 0, mincharnum = 1, pad_value
 //   Swish                alpha = 1: x * sigmoid(alpha x).   Gelu   approximate = "none" | "tanh"
 //   Attention            as in ONNX, and masked_to_zero = 1: a query that may attend to nothing gives zeros, not NaN; heads_inside = 1:

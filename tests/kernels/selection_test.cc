@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tests/kernels/harness.h"
+#include "tests/kernels/sized_run.h"
 
 namespace serin::kernels::test {
 namespace {
@@ -134,6 +135,37 @@ TEST(Selection, ABoxOfNoNumberIsRefused) {
                .inputs = {floats({1, 1, 2, 2}, {1, 2, 3, 4}), floats({1, 4}, {0, 0, 1, kNan}), longs({1}, {0})},
                .outputs = {{DType::kFloat32, {1, 1, 1, 1}}}};
   EXPECT_THAT(reference_fault(c), HasSubstr("is too large"));
+}
+
+/// Boxes of two classes: 0 and 1 are nearly one, 2 lies apart and reaches beyond the picture.
+ref::SizedRun detections(Shape boxes, Shape scores, int64_t of_class, int64_t room, bool clip = true) {
+  const std::vector<float> box = {0, 0, 0.4F, 0.4F, 0, 0, 0.4F, 0.41F, 0.5F, 0.5F, 1.2F, 1};
+  const std::vector<float> score = {0.9F, 0.2F, 0.8F, 0.7F, 0.3F, 0.6F};  // of each box: of class 0, of class 1
+  return {"CombinedNonMaxSuppression",
+          ref::with_attributes({{"clip_boxes", int64_t{clip}}}),
+          {ref::tensor<float>(boxes, box), ref::tensor<float>(scores, score), ref::tensor<int64_t>({}, {of_class}),
+           ref::tensor<int64_t>({}, {room}), ref::tensor<float>({}, {0.5F}), ref::tensor<float>({}, {0.25F})},
+          {{DType::kFloat32, {1, room, 4}}, {DType::kFloat32, {1, room}}, {DType::kFloat32, {1, room}}, {DType::kInt32, {1}}}};
+}
+
+TEST(CombinedNonMaxSuppression, GivesTheBestOfAllClasses) {
+  const auto run = detections({1, 3, 1, 4}, {1, 3, 2}, 2, 5);
+  ASSERT_EQ(run.problem, "");
+  EXPECT_THAT(run.outputs[1].as<float>(), testing::ElementsAre(0.9F, 0.7F, 0.6F, 0.3F, 0.0F));
+  EXPECT_THAT(run.outputs[2].as<float>(), testing::ElementsAre(0, 1, 1, 0, 0));
+  EXPECT_THAT(run.outputs[3].as<int32_t>(), testing::ElementsAre(4));
+  const auto boxes = run.outputs[0].as<float>();
+  EXPECT_THAT(std::vector<float>(boxes.begin() + 8, boxes.begin() + 12), testing::ElementsAre(0.5F, 0.5F, 1, 1))
+      << "cut at the picture's edge";
+  EXPECT_EQ(boxes.back(), 0) << "filled up";
+  const auto fewer = detections({1, 3, 1, 4}, {1, 3, 2}, 1, 2, false);
+  EXPECT_THAT(fewer.outputs[1].as<float>(), testing::ElementsAre(0.9F, 0.7F));
+}
+
+TEST(CombinedNonMaxSuppression, RefusesScoresOfOtherBoxes) {
+  EXPECT_THAT(detections({1, 3, 1, 4}, {1, 2, 3}, 2, 5).problem, testing::HasSubstr("do not belong together"));
+  EXPECT_THAT(detections({1, 1, 3, 4}, {1, 1, 6}, 2, 5).problem, testing::HasSubstr("do not belong together"));
+  EXPECT_THAT(detections({3, 4}, {1, 3, 2}, 2, 5).problem, testing::HasSubstr("rank 4 and 3"));
 }
 
 }  // namespace

@@ -105,6 +105,30 @@ Status infer_non_max_suppression(Context& c) {
   return c.set(0, DType::kInt64, Dims{c.unknown_dim((*scores)[0] * (*scores)[1] * most), 3});
 }
 
+/// [batch, room, 4], [batch, room] twice, [batch]. With pad_per_class there is room for as many boxes as all classes may keep.
+Status infer_combined_non_max_suppression(Context& c) {
+  const Dims* boxes = c.dims(0);
+  const Dims* scores = c.dims(1);
+  if (boxes && (boxes->size() != 4 || !unify((*boxes)[3], 4)))
+    return c.fail("boxes have shape {}, they must be [batch, boxes, sets, 4]", print(*boxes));
+  if (scores && scores->size() != 3) return c.fail("scores have shape {}, they must be [batch, boxes, classes]", print(*scores));
+  SERIN_TRY(const auto of_class, single(c, 2));
+  SERIN_TRY(auto room, single(c, 3));
+  if (room && c.node().integer("pad_per_class", 0) != 0) {
+    if (of_class && scores)
+      room = min(*room, *of_class * (*scores)[2]);
+    else
+      room.reset();
+  }
+  if (room && room->known() && *room->value() < 0) return c.fail("it keeps {} boxes", room->str());
+  const Dim batch = scores ? scores->front() : boxes ? boxes->front() : c.unknown_dim();
+  const Dim most = room ? *room : c.unknown_dim();
+  SERIN_CHECK(c.set(0, DType::kFloat32, Dims{batch, most, 4}));
+  SERIN_CHECK(c.set(1, DType::kFloat32, Dims{batch, most}));
+  SERIN_CHECK(c.set(2, DType::kFloat32, Dims{batch, most}));
+  return c.set(3, DType::kInt32, Dims{batch});
+}
+
 Status infer_reverse_sequence(Context& c) {
   SERIN_CHECK(c.index_dtype(1));
   if (const Dims* x = c.dims(0)) {

@@ -36,6 +36,11 @@ Status infer_regex_full_match(Context& c) {
   return infer_predicate(c);
 }
 
+Status infer_hash_bucket(Context& c) {
+  SERIN_CHECK(require_strings(c));
+  return c.set(0, DType::kInt64, c.type(0).shape);
+}
+
 /// [c] or [1, c]; at least one string stays, an empty one if need be.
 Status infer_string_normalizer(Context& c) {
   SERIN_CHECK(require_strings(c));

@@ -16,6 +16,13 @@ using Outcome = Result<BatchState>;
 /// Operand i has the batch, one item a row, on its first axis.
 bool BatchRule::first_axis(size_t i) const { return state(i).is_rows() && state(i).axis == 0 && state(i).block == state(0).block; }
 
+/// Boxes and scores of each image; limits for all.
+Outcome BatchRule::detections() const {
+  SERIN_CHECK(rest_is_same(2));
+  if (!first_axis(0) || !first_axis(1)) return refuse("boxes or scores have the batch elsewhere");
+  return state(1);
+}
+
 /// GridSample, LinearAttention, CausalConvWithState: item i of the result is a function of item i of every operand that has the batch at all.
 Outcome BatchRule::per_item() const {
   const bool all_have_it = node_.op != Op::kCausalConvWithState;  // whose filter and bias do not

@@ -32,6 +32,7 @@ class BatchRule {
   Outcome size_of() const { return BatchState{BatchState::Kind::kSize, 0, 1}; }
 
   // ---- batchable_rules.cc: one element at a time, or one row
+  Outcome examples() const;
   Outcome elementwise() const;
   Outcome elementwise_of(std::span<const size_t> operands) const;
   Outcome with_parameters() const;
@@ -65,6 +66,7 @@ class BatchRule {
 
   // ---- batchable_layers.cc
   Outcome per_item() const;
+  Outcome detections() const;
   Outcome signal() const;
   Outcome attention() const;
   Outcome rotary() const;
