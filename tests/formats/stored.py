@@ -26,12 +26,13 @@ def write_answers(path, outputs):
     with lzma.open(path, "wb", preset=9) as file, zipfile.ZipFile(file, "w") as archive:  # of equal bytes for equal answers
         for name, array in outputs.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+                plain = np.asarray(array)
+                np.lib.format.write_array(member, plain.astype("S") if plain.dtype == object else plain, allow_pickle=False)
 
 
 def read_answers(path):
     with lzma.open(path) as file, np.load(file) as stored:
-        return {name: stored[name] for name in stored.files}
+        return {name: stored[name].astype(object) if stored[name].dtype.kind == "S" else stored[name] for name in stored.files}
 
 
 def write_data_set(folder, inputs, outputs):

@@ -87,7 +87,7 @@ Result<ValuePtr> Importer::value_of(const Body& body, const Values& values, cons
   if (found == values.end()) return Error{Code::kCorrupt, fmt::format("reads '{}', which does not exist", edge.node)};
   const auto node = body.nodes.find(edge.node);
   const OperatorRow* const row = node == body.nodes.end() || edge.output.empty() ? nullptr : find_operator(node->second->op);
-  const size_t place = row ? output_place(*row, edge.output, edge.index) : edge.index;
+  const size_t place = row ? output_place(*row, node->second->attrs, edge.output, edge.index) : edge.index;
   if (place >= found->second.size())
     return Error{Code::kCorrupt,
                  fmt::format("reads output {} {} of '{}', which has {}", edge.output, edge.index, edge.node, found->second.size())};
@@ -250,6 +250,7 @@ Result<graph::Graph> Importer::run(const SignatureDef& signature, const EqualSiz
   }
   SERIN_CHECK(check_operators(edges));
   Scope scope;
+  scope.shared = state_.shared();
   Values values;
   for (const auto& [key, info] : signature.inputs) {
     SERIN_TRY(graph::Type type, input_type(key, info));

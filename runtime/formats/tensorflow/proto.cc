@@ -156,6 +156,7 @@ TensorInfo read_tensor_info(Message in) {
 SignatureDef read_signature(Message in) {
   SignatureDef signature;
   while (in.next()) {
+    if (in.field() == 3) signature.method = in.text();
     if (in.field() != 1 && in.field() != 2) continue;
     auto& map = in.field() == 1 ? signature.inputs : signature.outputs;
     read_entry(in.message("SignatureDef"), [&map](std::string_view key, Message value) { map.emplace(key, read_tensor_info(value)); });

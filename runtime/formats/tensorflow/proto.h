@@ -52,6 +52,7 @@ struct TensorInfo {
 
 struct SignatureDef {
   std::map<std::string_view, TensorInfo> inputs, outputs;
+  std::string_view method;  ///< "tensorflow/serving/predict"
 };
 
 struct MetaGraph {

@@ -2,6 +2,9 @@
 
 #include "runtime/formats/tensorflow/scope.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -110,13 +113,18 @@ bool Scope::foldable(ValueId id) {
 ValueId Scope::permuted(ValueId id, const std::vector<int64_t>& order) {
   const ConstantPtr source = graph_.constant(id);
   if (!source || source->dtype == DType::kString || source->shape.rank() < 2) return builder_.transpose(id, order);
-  Shape shape;
-  for (const int64_t axis : order) shape.push_back(source->shape[static_cast<size_t>(axis)]);
-  return builder_.constant(graph_.value(id).name,
-                           graph::make_constant(source->dtype, shape, [source, order](std::span<std::byte> bytes) -> Status {
-                             permute_bytes(source->data().get(), source->shape, order, dtype_size(source->dtype), bytes.data());
-                             return {};
-                           }));
+  const std::string key = fmt::format("order {} [{}]", source->id, fmt::join(order, ","));
+  ConstantPtr made = shared && shared->contains(key) ? shared->at(key) : nullptr;
+  if (!made) {
+    Shape shape;
+    for (const int64_t axis : order) shape.push_back(source->shape[static_cast<size_t>(axis)]);
+    made = graph::make_constant(source->dtype, shape, [source, order](std::span<std::byte> bytes) -> Status {
+      permute_bytes(source->data().get(), source->shape, order, dtype_size(source->dtype), bytes.data());
+      return {};
+    });
+    if (shared) shared->emplace(key, made);
+  }
+  return builder_.constant(graph_.value(id).name, std::move(made));
 }
 
 ValueId Scope::reshaped(ValueId id, const Shape& shape) {

@@ -81,6 +81,8 @@ class Scope {
   ValueId permuted(ValueId constant, const std::vector<int64_t>& order);
   ValueId reshaped(ValueId constant, const Shape& shape);
 
+  /// Constants that other graphs of the file have made of its weights; null: there are none.
+  std::map<std::string, graph::ConstantPtr, std::less<>>* shared = nullptr;
   /// A weight of the file: one value for each handle.
   std::map<const NodeDef*, ValuePtr> variables;
 

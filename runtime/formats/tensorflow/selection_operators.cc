@@ -149,6 +149,16 @@ void import_suppression(NodeImport& n, Op) {
   n.out(b.cast(b.squeeze(count, {0}), DType::kInt32));
 }
 
+/// Of each image the best boxes of all classes. The limits are single numbers.
+void import_combined_suppression(NodeImport& n, Op op) {
+  graph::Builder& b = n.builder();
+  const auto number = [&](size_t i, DType dtype) { return b.reshape(b.cast(n.in(i), dtype), {}); };
+  const auto results = b.add_with_results(
+      op, 4, {n.in(0), n.in(1), number(2, DType::kInt64), number(3, DType::kInt64), number(4, DType::kFloat32), number(5, DType::kFloat32)},
+      {{"clip_boxes", n.integer("clip_boxes", 1)}, {"pad_per_class", n.integer("pad_per_class", 0)}});
+  for (const ValueId id : results) n.out(id);
+}
+
 /// The number of boundaries that are not above x.
 void import_bucketize(NodeImport& n, Op) {
   graph::Builder& b = n.builder();
@@ -205,6 +215,8 @@ void import_ragged_bincount(NodeImport& n, Op) {
 constexpr OperatorRow kSelection[] = {
     {"RaggedBincount", 4, 4, import_ragged_bincount},
     {"Bucketize", 1, 1, import_bucketize},
+    {"CombinedNonMaxSuppression", 6, 6, import_combined_suppression, Op::kCombinedNonMaxSuppression,
+     "nmsed_boxes nmsed_scores nmsed_classes valid_detections"},
     {"DenseBincount", 3, 3, import_bincount},
     {"Gather", 2, 2, import_gather, Op::kGather},
     {"GatherNd", 2, 2, import_gather_nd, Op::kGatherND},

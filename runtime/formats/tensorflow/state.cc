@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kMostCalls = 64;
 constexpr size_t kMostFollowed = 4'000'000;
+constexpr int64_t kMostNumbers = int64_t{1} << 24;  // of a vocabulary
 constexpr size_t kMostVocabularyBytes = size_t{256} << 20;
 
 bool is_one_of(std::string_view op, std::initializer_list<std::string_view> ops) { return std::ranges::find(ops, op) != ops.end(); }
@@ -195,10 +196,47 @@ Result<graph::ConstantPtr> State::constant(Bytes proto) const {
   }
 }
 
-Result<graph::ConstantPtr> State::constant_of(const Origin& origin) const {
+Result<graph::ConstantPtr> State::constant_of(const Origin& origin, int depth) const {
+  if (origin.node && is_one_of(origin.node->op, {"Range", "Cast"}) && depth < kMostCalls) return numbers_of(origin, depth);
   const Attr* const value = origin.node && origin.node->op == "Const" ? find_attr(*origin.node, "value") : nullptr;
   if (!value || !value->tensor) return Error{Code::kUnsupported, "a table or a checkpoint is read by computed names"};
   return constant(*value->tensor);
+}
+
+/// TensorFlow 1 numbers the words of a vocabulary with Range and Cast. The operands of a Range are constants: of a chain of them, each would be
+/// followed three times as often as the one before.
+Result<graph::ConstantPtr> State::numbers_of(const Origin& origin, int depth) const {
+  const NodeDef& node = *origin.node;
+  const bool range = node.op == "Range";
+  Error computed{Code::kUnsupported, fmt::format("a table or a checkpoint is read by what '{}' ({}) computes", node.name, node.op)};
+  if (node.inputs.size() != (range ? 3 : 1)) return computed;
+  std::vector<std::vector<int64_t>> operands;
+  Shape shape;
+  for (const std::string_view input : node.inputs) {
+    SERIN_TRY(const graph::ConstantPtr operand, constant_of(origin_of(*origin.frame, input), range ? kMostCalls : depth + 1));
+    auto integers = graph::integers_of(*operand);
+    if (!integers || (range && integers->size() != 1)) return computed;
+    shape = operand->shape;
+    operands.push_back(std::move(*integers));
+  }
+  if (!range) {
+    if (dtype_of(integer_attr(node, "DstT", 0)) != DType::kInt64) return computed;
+    return graph::make_constant(DType::kInt64, shape, operands[0].data());
+  }
+  std::vector<int64_t> numbers;
+  const int64_t from = operands[0][0], to = operands[1][0], step = operands[2][0];
+  if (step != 1 || from < 0 || to > kMostNumbers) return computed;
+  for (int64_t number = from; number < to; ++number) numbers.push_back(number);
+  return graph::make_constant(DType::kInt64, Shape{static_cast<int64_t>(numbers.size())}, numbers.data());
+}
+
+Result<graph::ConstantPtr> State::weight(std::string_view name) {
+  if (!shared_) return bundle_.read(name);
+  const std::string key = fmt::format("weight {}", name);
+  if (const auto known = shared_->find(key); known != shared_->end()) return known->second;
+  SERIN_TRY(graph::ConstantPtr read, bundle_.read(name));
+  shared_->emplace(key, read);
+  return read;
 }
 
 Result<graph::ConstantPtr> State::variable(const NodeDef& handle) {
@@ -207,9 +245,9 @@ Result<graph::ConstantPtr> State::variable(const NodeDef& handle) {
     const auto shared = restored_names_.find(text_attr(handle, "shared_name"));
     if (shared != restored_names_.end() && !shared->first.empty()) found = restored_.find(shared->second);
   }
-  if (found != restored_.end()) return bundle_.read(found->second);
+  if (found != restored_.end()) return weight(found->second);
   if (const auto own = assigned_.find(&handle); own != assigned_.end()) return constant_of(own->second);
-  if (bundle_.contains(handle.name)) return bundle_.read(handle.name);
+  if (bundle_.contains(handle.name)) return weight(handle.name);
   return Error{Code::kNotFound, fmt::format("variable '{}' is in no file: it is not restored", handle.name)};
 }
 

@@ -20,9 +20,10 @@ struct Table {
 
 class State {
  public:
-  /// `file` and `begin`: saved_model.pb, for constants in it.
-  State(const Program& program, std::string folder, std::shared_ptr<const InputFile> file, const std::byte* begin)
-      : program_(program), folder_(std::move(folder)), file_(std::move(file)), begin_(begin) {}
+  /// `file` and `begin`: saved_model.pb, for constants in it. `shared`: weights that other graphs of the file have read, or null.
+  State(const Program& program, std::string folder, std::shared_ptr<const InputFile> file, const std::byte* begin,
+        std::map<std::string, graph::ConstantPtr, std::less<>>* shared = nullptr)
+      : program_(program), folder_(std::move(folder)), file_(std::move(file)), begin_(begin), shared_(shared) {}
 
   Status load();
 
@@ -33,6 +34,7 @@ class State {
   /// A constant of the file, such as the value of a Const node.
   Result<graph::ConstantPtr> constant(Bytes proto) const;
   Status unchanged() const { return bundle_.unchanged(); }
+  std::map<std::string, graph::ConstantPtr, std::less<>>* shared() const { return shared_; }
 
  private:
   struct Frame;
@@ -53,7 +55,9 @@ class State {
     Origin file_name;
   };
 
-  Result<graph::ConstantPtr> constant_of(const Origin& origin) const;
+  Result<graph::ConstantPtr> weight(std::string_view name);
+  Result<graph::ConstantPtr> constant_of(const Origin& origin, int depth = 0) const;
+  Result<graph::ConstantPtr> numbers_of(const Origin& origin, int depth) const;
   Origin origin_of(const Frame& frame, std::string_view edge) const;
   Status follow_operation(std::string_view name);
   Status follow_node(const NodeDef& node, const Frame& frame, int depth);
@@ -66,6 +70,7 @@ class State {
   std::string folder_;
   std::shared_ptr<const InputFile> file_;
   const std::byte* begin_;
+  std::map<std::string, graph::ConstantPtr, std::less<>>* shared_;
   Bundle bundle_;
   std::map<const NodeDef*, std::string> restored_;             ///< variable -> name in the checkpoint
   std::map<std::string_view, const NodeDef*> restored_names_;  ///< shared_name -> a variable of the map above

@@ -6,6 +6,7 @@
 
 #include "runtime/formats/tensorflow/import.h"
 #include "runtime/formats/tensorflow/operators.h"
+#include "runtime/formats/tensorflow/ragged.h"
 
 namespace serin::formats::tf {
 
@@ -116,8 +117,7 @@ void import_ragged(NodeImport& n, Op) {
   const ValueId zero = b.number(DType::kInt64, 0), one = b.number(DType::kInt64, 1);
   ValueId lengths = kNone;
   if (kinds && kinds->list.size() == 1 && kind(0) == "ROW_SPLITS") {
-    const ValueId splits = b.cast(n.in(3), DType::kInt64);
-    lengths = b.add(Op::kSub, {b.slice(splits, 0, 1, INT64_MAX), b.slice(splits, 0, 0, -1)});
+    lengths = lengths_between(b, n.in(3));
   } else if (kinds && kinds->list.size() == 2 && kind(0) == "FIRST_DIM_SIZE" && kind(1) == "VALUE_ROWIDS") {
     const ValueId rows = b.add(Op::kRange, {zero, b.reshape(b.cast(n.in(3), DType::kInt64), {}), one});
     const ValueId same = b.add(Op::kEqual, {b.unsqueeze(b.cast(n.in(4), DType::kInt64), {1}), rows});
@@ -127,25 +127,24 @@ void import_ragged(NodeImport& n, Op) {
   }
   if (n.rank(1) != 1 || n.rank(2) != 0) return n.unsupported("rows of tensors");
   const auto wanted = n.known(0);
-  ValueId width = kNone;
-  if (wanted && wanted->size() == 2 && (*wanted)[1] >= 0) {
-    width = b.constant(graph::make_constant(DType::kInt64, Shape{}, &(*wanted)[1]));
-  } else if (wanted) {
-    width = b.add(Op::kReduceMax, {lengths}, {{"axes", List{0}}, {"keepdims", int64_t{0}}});
-  } else {
-    return n.unsupported("a computed shape");
-  }
-  const ValueId axis = b.number(DType::kInt64, 0);
-  const ValueId begins = b.add(Op::kCumSum, {lengths, axis}, {{"exclusive", int64_t{1}}, {"reverse", int64_t{0}}});
-  const ValueId places = b.add(Op::kRange, {zero, width, one});
-  const ValueId inside = b.add(Op::kLess, {places, b.unsqueeze(lengths, {1})});
-  // The default stands behind the last value, where all places outside of a row look.
-  const ValueId values = b.add(Op::kConcat, {n.in(1), b.unsqueeze(n.in(2), {0})}, {{"axis", int64_t{0}}});
-  const ValueId index = b.add(Op::kWhere, {inside, b.add(Op::kAdd, {b.unsqueeze(begins, {1}), places}), b.add(Op::kSize, {n.in(1)})});
-  n.out(b.add(Op::kGather, {values, index}, {{"axis", int64_t{0}}}));
+  if (!wanted) return n.unsupported("a computed shape");
+  const bool cut = wanted->size() == 2 && (*wanted)[1] >= 0;
+  const ValueId width = cut ? b.constant(graph::make_constant(DType::kInt64, Shape{}, &(*wanted)[1])) : kNone;
+  n.out(padded_rows(b, n.in(1), lengths, n.in(2), width));
+}
+
+void import_hash_bucket(NodeImport& n, Op op) { n.out(n.builder().add(op, {n.in(0)}, {{"buckets", n.integer("num_buckets", 0)}})); }
+
+/// Of integers, in decimal; of others the digits would depend on the format.
+void import_as_string(NodeImport& n, Op) {
+  const DType from = n.dtype(0);
+  if ((from != DType::kInt32 && from != DType::kInt64) || n.integer("width", -1) >= 0 || !n.text("fill").empty())
+    return n.unsupported(fmt::format("{} as texts, or texts of a width", dtype_name(from)));
+  n.out(n.builder().cast(n.in(0), DType::kString));
 }
 
 constexpr OperatorRow kText[] = {
+    {"AsString", 1, 1, import_as_string},
     {"LookupTableFind", 3, 3, import_find, Op::kLabelEncoder},
     {"LookupTableFindV2", 3, 3, import_find, Op::kLabelEncoder},
     {"RaggedTensorToTensor", 4, -1, import_ragged},
@@ -155,10 +154,28 @@ constexpr OperatorRow kText[] = {
     {"StringJoin", 1, -1, import_join, Op::kStringConcat},
     {"StringLower", 1, 1, import_change_case, Op::kChangeCase},
     {"StringSplitV2", 2, 2, import_split_strings, Op::kStringSplit, "indices values shape"},
+    {"StringToHashBucketFast", 1, 1, import_hash_bucket, Op::kHashBucket},
     {"StringUpper", 1, 1, import_change_case, Op::kChangeCase},
 };
 
 }  // namespace
+
+ValueId lengths_between(graph::Builder& b, ValueId splits) {
+  const ValueId places = b.cast(splits, DType::kInt64);
+  return b.add(Op::kSub, {b.slice(places, 0, 1, INT64_MAX), b.slice(places, 0, 0, -1)});
+}
+
+ValueId padded_rows(graph::Builder& b, ValueId values, ValueId lengths, ValueId standard, ValueId width) {
+  const ValueId zero = b.number(DType::kInt64, 0), one = b.number(DType::kInt64, 1), axis = b.number(DType::kInt64, 0);
+  if (width == kNone) width = b.add(Op::kReduceMax, {lengths}, {{"axes", List{0}}, {"keepdims", int64_t{0}}});
+  const ValueId begins = b.add(Op::kCumSum, {lengths, axis}, {{"exclusive", int64_t{1}}, {"reverse", int64_t{0}}});
+  const ValueId places = b.add(Op::kRange, {zero, width, one});
+  const ValueId inside = b.add(Op::kLess, {places, b.unsqueeze(lengths, {1})});
+  // The default stands behind the last value, where all places outside of a row look.
+  const ValueId all = b.add(Op::kConcat, {values, b.unsqueeze(standard, {0})}, {{"axis", int64_t{0}}});
+  const ValueId index = b.add(Op::kWhere, {inside, b.add(Op::kAdd, {b.unsqueeze(begins, {1}), places}), b.add(Op::kSize, {values})});
+  return b.add(Op::kGather, {all, index}, {{"axis", int64_t{0}}});
+}
 
 std::span<const OperatorRow> text_operators() { return kText; }
 

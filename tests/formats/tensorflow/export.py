@@ -155,7 +155,7 @@ def export(name):
     if "*" in inputs:
         inputs = {built.inputs[0].name: inputs["*"]}
     for spec in inputs.values():
-        if "words" not in spec:
+        if "words" not in spec and "examples" not in spec:
             spec.setdefault("dtype", "float32")
     values = tensorflow_recipe.inputs_of({"inputs": inputs}, name)
     with tempfile.TemporaryDirectory() as folder:

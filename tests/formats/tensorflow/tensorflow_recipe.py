@@ -1,7 +1,7 @@
 """A recipe is a SavedModel without its weights: one line of JSON, then saved_model.pb; compressed with xz.
 
     {"tensors": {name: {"dtype", "shape", "uniform": [seed, low, high]} or {..., "values": [...]}},
-     "inputs": {name: {"dtype", "shape", "low", "high"} or {"shape", "words"}}, "assets": {file: text}}
+     "inputs": {name: {"dtype", "shape", "low", "high"} or {"shape", "words"} or {"shape", "examples"}}, "assets": {file: text}}
 
 Uniform tensors are drawn again with tests/models/recipe.py, so that they are the same everywhere.
 """
@@ -9,6 +9,7 @@ Uniform tensors are drawn again with tests/models/recipe.py, so that they are th
 import json
 import lzma
 import pathlib
+import struct
 
 import numpy as np
 import tensorflow_bundle
@@ -47,12 +48,29 @@ def tensor_of(entry):
     return np.array(entry["values"], entry["dtype"]).reshape(entry["shape"])
 
 
+def example_of(features):
+    """A serialized tf.Example of {name: [numbers or texts]}; an empty list is a feature without a kind."""
+    entries = b""
+    for key, values in features.items():
+        body = b""
+        if values and isinstance(values[0], str):
+            body = tensorflow_bundle.message(1, b"".join(tensorflow_bundle.message(1, value.encode()) for value in values))
+        elif values and isinstance(values[0], float):
+            body = tensorflow_bundle.message(2, tensorflow_bundle.message(1, struct.pack(f"<{len(values)}f", *values)))
+        elif values:
+            body = tensorflow_bundle.message(3, tensorflow_bundle.message(1, b"".join(tensorflow_bundle.varint(value) for value in values)))
+        entries += tensorflow_bundle.message(1, tensorflow_bundle.message(1, key.encode()) + tensorflow_bundle.message(2, body))
+    return tensorflow_bundle.message(1, entries)
+
+
 def inputs_of(head, name):
     """{input: array}, in the order of the model's inputs."""
     made = {}
     for key, spec in sorted(head["inputs"].items()):
         seed = f"{name}/{key}"
-        if "words" in spec:
+        if "examples" in spec:
+            made[key] = np.array([example_of(features) for features in spec["examples"]], object).reshape(spec["shape"])
+        elif "words" in spec:
             places = recipe.draw(seed, spec["shape"], 0, len(spec["words"]) - 0.5).astype(int).clip(0, len(spec["words"]) - 1)
             made[key] = np.array(spec["words"], object)[places]
         elif spec["dtype"] == "bool":

@@ -375,6 +375,23 @@ def detection():
 
 
 @model
+def detections():
+    """Boxes of all classes with one suppression, in batches: shared by the classes, and one set for each."""
+    def call(weights, image):
+        (w,) = weights
+        cells = tf.reshape(tf.nn.conv2d(image, w, 8, "SAME"), [-1, 16, 15])
+        centres = tf.constant([[i // 4, i % 4] for i in range(16)], tf.float32)
+        corners = tf.concat([centres - 0.8 - 0.4 * tf.sigmoid(cells[:, :, :2]), centres + 0.8 + 0.4 * tf.sigmoid(cells[:, :, 2:4])], -1) / 4
+        shifted = tf.stack([corners + 0.02 * i for i in range(3)], 2)
+        scores = tf.sigmoid(cells[:, :, 4:7])
+        shared = tf.image.combined_non_max_suppression(corners[:, :, None], scores, 4, 8, iou_threshold=0.3, score_threshold=0.4)
+        own = tf.image.combined_non_max_suppression(shifted, scores, 3, 20, 0.2, 0.5, pad_per_class=True, clip_boxes=False)
+        return {"boxes": shared[0], "scores": shared[1], "classes": shared[2], "count": shared[3], "own": tf.concat([own[0], own[1][..., None], own[2][..., None]], -1)}
+
+    return Module(call, {"image": ([None, 32, 32, 3], tf.float32)}, w=weight(4, 4, 3, 15)), {"image": floats(2, 32, 32, 3)}
+
+
+@model
 def movements():
     def call(weights, x):
         (w,) = weights
@@ -423,3 +440,113 @@ def tensorflow_1():
             v1.saved_model.simple_save(session, path, {"x": x}, {"y": y})
 
     return save, {"x": floats(2, 12, 12, 3)}
+
+
+PEOPLE = [
+    {"age": [23.5], "city": ["Beijing"], "job": ["nurse", "cook"], "ids": [3, 1, 1], "weights": [0.5, 2.0, 1.0], "vector": [1.0, -0.5, 0.25], "unused": [7]},
+    {"age": [61.0], "job": [], "city": ["Xi'an"], "ids": [], "vector": [0.0, 0.0, 1.5]},
+    {"city": ["Chengdu"], "ids": [9], "weights": [-1.0], "job": ["a job with a name of more than sixty-four bytes, as they are hashed in another way"]},
+    {"age": [33.0], "ids": [0, 5], "weights": [1.0, 0.25], "job": ["engineer of bridges", "a"], "city": ["Shanghai"]},
+]
+
+
+@model
+def examples():
+    """As TFX exports a Keras model: dense, sparse and ragged features of serialized examples."""
+    def call(weights, examples):
+        w, v, table = weights
+        one = tf.io.FixedLenFeature
+        features = tf.io.parse_example(examples, {
+            "age": one([], tf.float32, default_value=40.0),
+            "city": one([1], tf.string),
+            "vector": one([3, 1], tf.float32, default_value=[[0.5], [0.25], [-1.0]]),
+            "ids": tf.io.VarLenFeature(tf.int64),
+            "weights": tf.io.FixedLenSequenceFeature([], tf.float32, allow_missing=True, default_value=9.0),
+            "job": tf.io.RaggedFeature(tf.string)})
+        ids = tf.sparse.to_dense(features["ids"], default_value=-1)
+        bags = tf.reduce_sum(tf.where(ids[:, :, None] < 0, 0.0, tf.gather(table, tf.maximum(ids, 0))), 1)
+        h = tf.concat([features["age"][:, None] / 50.0, tf.squeeze(features["vector"], 2), bags], 1)
+        buckets = tf.strings.to_hash_bucket_fast(features["city"], 5)
+        jobs = features["job"].to_tensor(default_value="none")
+        return {"y": tf.tanh(h @ w) + tf.gather(v, buckets[:, 0]), "weights": features["weights"], "city": features["city"], "jobs": jobs,
+                "shape": tf.identity(features["ids"].dense_shape)}
+
+    return Module(call, {"examples": ([None], tf.string)}, w=weight(8, 3), v=weight(5, 3), table=weight(10, 4)), {
+        "examples": {"shape": [4], "examples": PEOPLE}}
+
+
+@model
+def dense_examples():
+    """Only dense features: as many rows as messages."""
+    def call(weights, examples):
+        w, v = weights
+        one = tf.io.FixedLenFeature
+        features = tf.io.parse_example(examples, {
+            "age": one([1], tf.float32, default_value=40.0), "city": one([], tf.string), "vector": one([3], tf.float32, default_value=[0.5, 0.25, -1.0])})
+        buckets = tf.strings.to_hash_bucket_fast(features["city"], 5)
+        return {"scores": tf.nn.softmax(tf.concat([features["age"] / 50.0, features["vector"]], 1) @ w + tf.gather(v, buckets))}
+
+    return Module(call, {"examples": ([None], tf.string)}, w=4 * weight(4, 3), v=weight(5, 3)), {"examples": {"shape": [4], "examples": PEOPLE}}
+
+
+@model
+def single_example():
+    def call(weights, example):
+        features = tf.io.parse_single_example(example, {
+            "vector": tf.io.FixedLenFeature([3], tf.float32), "ids": tf.io.VarLenFeature(tf.int64), "job": tf.io.VarLenFeature(tf.string)})
+        return {"y": features["vector"] * weights[0], "ids": features["ids"].values + features["ids"].indices[:, 0], "job": features["job"].values}
+
+    return Module(call, {"example": ([], tf.string)}, w=weight(3)), {"example": {"shape": [], "examples": PEOPLE[:1]}}
+
+
+@model
+def feature_columns():
+    """As tf.estimator exports a DNNLinearCombinedClassifier: feature columns, and signatures for classify, regress and predict."""
+    def save(path):
+        v1, columns = tf.compat.v1, tf.feature_column
+        with tf.Graph().as_default(), v1.Session() as session, v1.variable_scope("", initializer=v1.random_uniform_initializer(-0.7, 0.7, seed=1)):
+            serialized = v1.placeholder(tf.string, [None], name="input_example_tensor")
+            age, vector = columns.numeric_column("age", default_value=40.0, normalizer_fn=lambda x: x / 50.0), columns.numeric_column("vector", shape=(3,), default_value=0.5)
+            city = columns.categorical_column_with_vocabulary_list("city", ["Beijing", "Shanghai", "Chengdu"], num_oov_buckets=1)
+            job = columns.categorical_column_with_hash_bucket("job", 20)
+            ids = columns.weighted_categorical_column(columns.categorical_column_with_identity("ids", 10), "weights")
+            ages = columns.bucketized_column(columns.numeric_column("age", default_value=40.0), [18, 30, 50])
+            deep = [age, vector, columns.embedding_column(job, 4), columns.embedding_column(city, 3, combiner="sum"), columns.indicator_column(city)]
+            wide = [ages, city, job, columns.crossed_column(["city", "job"], 30), columns.crossed_column([ages, "city"], 15), ids]
+            features = v1.io.parse_example(serialized, columns.make_parse_example_spec(deep + wide))
+            deep = v1.feature_column.input_layer(features, deep)
+            hidden = tf.nn.relu(deep @ v1.get_variable("hidden", [deep.shape[1], 6]))
+            linear = v1.feature_column.linear_model(features, wide, units=1)
+            logits = hidden @ v1.get_variable("logits", [6, 1]) + linear
+            logistic = tf.nn.sigmoid(logits)
+            scores = tf.concat([1.0 - logistic, logistic], 1)
+            names = tf.tile(tf.as_string(tf.range(2))[None], [tf.shape(scores)[0], 1])
+            signatures = v1.saved_model.signature_def_utils
+            session.run([v1.global_variables_initializer(), v1.tables_initializer()])
+            for variable in v1.trainable_variables():
+                if "linear_model" in variable.name:  # which begin as zeros
+                    session.run(variable.assign(v1.random_uniform(variable.shape, -0.7, 0.7, seed=2)))
+            builder = v1.saved_model.Builder(path)
+            builder.add_meta_graph_and_variables(session, ["serve"], {
+                "serving_default": signatures.classification_signature_def(serialized, names, scores),
+                "regression": signatures.regression_signature_def(serialized, logistic),
+                "predict": signatures.predict_signature_def({"examples": serialized}, {"logits": logits, "logistic": logistic})},
+                main_op=v1.tables_initializer())
+            builder.save()
+
+    return save, {"inputs": {"shape": [4], "examples": PEOPLE}}
+
+
+@model
+def several_signatures():
+    """A graph with another name, and another graph of the same weights."""
+    def save(path):
+        module = tf.Module()
+        module.w, module.v = tf.Variable(weight(6, 8)), tf.Variable(weight(8, 3))
+        one = lambda rank: tf.TensorSpec([None] * (rank - 1) + [6], tf.float32, name="x")
+        embed = tf.function(lambda x: {"embedding": tf.tanh(x @ module.w)}, input_signature=[one(2)])
+        scores = tf.function(lambda x: {"scores": tf.nn.softmax(tf.tanh(x @ module.w) @ module.v)}, input_signature=[one(2)])
+        reads = tf.function(lambda path: {"y": tf.io.read_file(path)}, input_signature=[tf.TensorSpec([], tf.string, name="path")])
+        tf.saved_model.save(module, path, signatures={"serving_default": scores, "again": scores, "embed": embed, "reads_files": reads})
+
+    return save, {"x": floats(4, 6)}

@@ -140,7 +140,12 @@ struct Model {
   std::vector<Node> nodes;
   std::vector<Function> functions;
   std::vector<Port> inputs, outputs;
-  std::string signature = "serving_default";
+  std::string signature = "serving_default", method;
+  struct Signature {
+    std::string name, method;
+    std::vector<Port> inputs, outputs;
+  };
+  std::vector<Signature> more_signatures;
   std::string restore_op, init_op;
   std::vector<std::pair<std::string, std::string>> assets;  ///< tensor, file
   std::map<std::string, std::string> files;                 ///< more files, by their path in the folder
@@ -163,6 +168,16 @@ struct Model {
       });
     });
   }
+  static void write_signature(std::string& meta, const Signature& which) {
+    wire::write_message(meta, 5, [&](std::string& entry) {
+      wire::write_text(entry, 1, which.name);
+      wire::write_message(entry, 2, [&](std::string& ports) {
+        for (const Port& port : which.inputs) write_port(ports, 1, port);
+        for (const Port& port : which.outputs) write_port(ports, 2, port);
+        wire::write_text(ports, 3, which.method);
+      });
+    });
+  }
   std::string proto() const {
     std::string out;
     wire::write_integer(out, 1, 1);
@@ -178,13 +193,8 @@ struct Model {
           });
         });
       }
-      wire::write_message(meta, 5, [&](std::string& entry) {
-        wire::write_text(entry, 1, signature);
-        wire::write_message(entry, 2, [&](std::string& ports) {
-          for (const Port& port : inputs) write_port(ports, 1, port);
-          for (const Port& port : outputs) write_port(ports, 2, port);
-        });
-      });
+      write_signature(meta, {signature, method, inputs, outputs});
+      for (const Signature& each : more_signatures) write_signature(meta, each);
       for (const auto& [tensor, file] : assets) {
         wire::write_message(meta, 6, [&](std::string& asset) {
           wire::write_message(asset, 1, [&](std::string& info) { wire::write_text(info, 1, tensor); });
@@ -303,11 +313,11 @@ class Folder {
   std::filesystem::path path_;
 };
 
-inline Result<graph::Graph> read(const Model& model, const SavedModelLimits& limits = {}) {
+inline Result<graph::Graph> read(const Model& model, const SavedModelLimits& limits = {}, const SavedModelChoice& choice = {}) {
   const Folder folder;
   folder.write("saved_model.pb", model.proto());
   for (const auto& [name, bytes] : model.files) folder.write(name, bytes);
-  return formats::read_saved_model(folder.file("saved_model.pb"), {}, limits);
+  return formats::read_saved_model(folder.file("saved_model.pb"), {}, limits, choice);
 }
 
 inline std::string error_of(const Model& model, const SavedModelLimits& limits = {}) {
