@@ -45,6 +45,10 @@ enum class Precision : uint8_t {
   kBf16,
 };
 
+/// Weights that models of one file share: made with make_shared_weights(), for one load after the other.
+struct SharedWeights;
+std::shared_ptr<SharedWeights> make_shared_weights();
+
 struct LoadOptions {
   int threads = 1;  ///< cores for one executor
   std::set<std::string, std::less<>> disabled_passes;
@@ -54,6 +58,9 @@ struct LoadOptions {
   size_t device_limit = SIZE_MAX;            ///< bytes of the device that the model may occupy
   int device_priority = 0;                   ///< priority of its work there: above 0 before other models, below 0 after them
   std::set<std::string, std::less<>> replaceable_inputs;  ///< names (formats::ReplaceableInputs); their values are Graph::standard_inputs
+  std::string signature;  ///< name of one of the graphs in the file (Graph::signature); empty: the standard one
+  /// Models that are read from one file with it share the weights that they have in common; null: they share none.
+  std::shared_ptr<SharedWeights> shared;
   /// Plans kept by executor(); exact keys, the least recently used is evicted first.
   size_t max_plans = 16;
   /// Called with (pass name, graph) after each pass that changed something; for `serin inspect`.
@@ -161,6 +168,8 @@ class Model {
 
 /// Reads a model as it is, before the passes: a file of any format of formats::Format, or the folder of one. Model::load uses it.
 Result<graph::Graph> read_model(const std::string& given, const std::set<std::string, std::less<>>& replaceable_inputs = {});
+/// The same with the signature and the shared weights of the options.
+Result<graph::Graph> read_model(const std::string& given, const LoadOptions& options);
 
 /// Derives the bindings from inputs of these shapes; the error names input and dimension:
 ///   "input 'pixels' expects [batch,64] FP32, the request has [2,65]"

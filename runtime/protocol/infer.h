@@ -31,6 +31,7 @@ struct TensorSpec {
   std::vector<std::string> labels = {};             ///< labels of an output's classes
   std::string alias = {};                           ///< another name, used by Paddle's clients; empty: none
   std::shared_ptr<const TensorView> standard = {};  ///< value of an input that a request omits; null: the input is required
+  bool examples = false;                            ///< elements are serialized tf.Example messages, which the model parses
   bool body = false;                                ///< the body of an HTTP request may be the only element: a picture, a sentence
 
   /// Whether a tensor of that shape can be this one.
@@ -46,6 +47,8 @@ struct TensorSpec {
 struct Signature {
   std::string model;  ///< name for messages: "model 'digits' version 3"
   std::vector<TensorSpec> inputs, outputs;
+  std::string name = {};    ///< of a model with several signatures, for protocols that know them; empty: it has one
+  std::string method = {};  ///< TensorFlow's "tensorflow/serving/classify", for example; empty: it says none
 };
 
 /// Limits of one request; the limit of the body is the HTTP server's.

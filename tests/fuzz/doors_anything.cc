@@ -99,7 +99,7 @@ void check(const InferRequest& request, const Signature& signature) {
   must(call.has_value(), "a call that is sent on is accepted");
   require_same(request, call->decode(signature));
   std::string answer;
-  protocol::append_tf_response(answer, "m", 1, inputs);
+  protocol::append_tf_response(answer, "m", 1, "", inputs);
 }
 
 template <class Request>

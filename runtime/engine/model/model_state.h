@@ -16,6 +16,7 @@
 #include "runtime/engine/layout/channels_last.h"
 #include "runtime/engine/layout/pointwise_chains.h"
 #include "runtime/engine/lower/fold.h"
+#include "runtime/engine/model/shared_weights.h"
 #include "runtime/engine/plan/plan_cache.h"
 #include "runtime/engine/program/block.h"
 
@@ -40,7 +41,9 @@ struct Model::State {
   std::string why_interpreted;
 
   // These synchronise themselves.
-  kernels::PackedWeights weights;
+  const std::shared_ptr<kernels::PackedWeights> packed =
+      options.shared ? options.shared->packed : std::make_shared<kernels::PackedWeights>();
+  kernels::PackedWeights& weights = *packed;
   ConstantForms forms;
   std::optional<kernels::DeviceWeights> device_weights;
   const std::shared_ptr<DeviceArenaBytes> device_arena_bytes = std::make_shared<DeviceArenaBytes>();

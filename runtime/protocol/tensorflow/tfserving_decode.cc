@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "runtime/protocol/json/json.h"
 #include "runtime/protocol/json/number_lists.h"
 #include "runtime/protocol/tensor/request_builder.h"
 #include "runtime/protocol/tensor/tensor_names.h"
+#include "runtime/protocol/tensorflow/example_json.h"
 #include "runtime/protocol/tensorflow/tfserving_rest.h"
 
 namespace serin::protocol {
@@ -20,7 +22,8 @@ namespace dom = simdjson::dom;
 
 constexpr JsonStyle kStyle = {.complaint = "JSON Parse error", .number_words = NumberWords::kAnywhere};
 
-constexpr size_t kLongestField = 256;  // names are the client's
+constexpr size_t kLongestField = 256;   // names are the client's
+constexpr size_t kSerializedGrows = 2;  // a short feature takes more bytes in a message than in JSON
 
 using Lists = std::span<const std::span<const double>>;
 
@@ -62,6 +65,11 @@ bool copy_cut(const dom::element& value, Lists lists, const Shape& shape, size_t
   return count == shape[axis];
 }
 
+bool has_only_floats(const Signature& signature) {
+  return std::ranges::all_of(signature.inputs,
+                             [](const TensorSpec& spec) { return spec.dtype == DType::kFloat32 || spec.dtype == DType::kFloat64; });
+}
+
 bool is_row_of_names(const dom::element& value) { return value.is_object() && !is_base64(value); }
 
 bool is_open_inference(const dom::element& inputs) {
@@ -72,8 +80,8 @@ bool is_open_inference(const dom::element& inputs) {
 class Decoder {
  public:
   /// `lists`: those that were cut out of a text of so many bytes.
-  Decoder(const Signature& signature, const RequestLimits& limits, std::string* field, size_t text_bytes, Lists lists = {})
-      : signature_(signature), limits_(limits), field_(field), builder_(signature, limits), text_bytes_(text_bytes), lists_(lists) {}
+  Decoder(const FindTfSignature& find, const RequestLimits& limits, std::string* field, size_t text_bytes, Lists lists = {})
+      : find_(find), limits_(limits), field_(field), text_bytes_(text_bytes), lists_(lists) {}
 
   Result<TfPredict> decode_predict(std::string& body);
   Result<InferRequest> decode_examples(std::string& body, TfMethod method);
@@ -91,17 +99,19 @@ class Decoder {
   }
 
   /// Those of the top that are known; each once.
-  Status read_top(const Document& document, TfMethod method);
+  Status read_top(const Document& document);
   Status read_rows(const dom::array& rows);
   Status read_named_rows(const dom::array& rows);
   Status read_columns(const dom::element& columns);
   Status read_example_rows(const dom::array& examples);
+  /// For a model that parses them itself.
+  Status read_serialized_rows(const dom::array& examples);
   /// The only input, whose value this is.
   Status read_only(const dom::element& value, std::string_view where);
   Result<size_t> begin(std::string_view name, std::span<const int64_t> dims, const std::string& where);
   Status allocate(std::string_view where);
   Status read(const dom::element& value, const TensorView& tensor, size_t input, const std::string& where) {
-    if (lists_.empty()) return at(where, read_value(value, tensor, signature_.inputs[input].name, rules_));
+    if (lists_.empty()) return at(where, read_value(value, tensor, signature_->inputs[input].name, rules_));
     auto* single = tensor.as<float>();
     auto* twice = tensor.as<double>();
     const bool read = tensor.shape.rank() > 0 && (tensor.dtype == DType::kFloat32 ? copy_cut(value, lists_, tensor.shape, 0, single)
@@ -110,10 +120,11 @@ class Decoder {
   }
   Result<Fields> fields_of(const dom::element& example, const std::string& where) const;
 
-  const Signature& signature_;
+  const FindTfSignature& find_;
   const RequestLimits& limits_;
   std::string* field_;
-  RequestBuilder builder_;
+  const Signature* signature_ = nullptr;  // from here on set by read_top()
+  std::optional<RequestBuilder> builder_;
   const size_t text_bytes_;
   size_t repeated_bytes_ = 0;  // of the context's texts in all examples
   const Lists lists_;
@@ -121,7 +132,7 @@ class Decoder {
   std::optional<dom::element> instances_, inputs_, examples_, context_;
 };
 
-Status Decoder::read_top(const Document& document, TfMethod method) {
+Status Decoder::read_top(const Document& document) {
   dom::object top;
   rules_.number_words = document.marked;
   if (document.root.get(top)) return fail("", fmt::format("the request must be a JSON object, not {}", kind_of(document.root)));
@@ -136,15 +147,20 @@ Status Decoder::read_top(const Document& document, TfMethod method) {
   }
   std::string_view name;
   if (signature && signature->get(name)) return fail("/signature_name", "'signature_name' key must be a string value");
-  return at("/signature_name", check_tf_signature(name, method));
+  auto found = find_(name);
+  if (!found) return fail("/signature_name", found.error());
+  signature_ = *found;
+  if (!lists_.empty() && !has_only_floats(*signature_)) return invalid("lists were cut out for another signature");
+  builder_.emplace(*signature_, limits_);
+  return {};
 }
 
 Result<TfPredict> Decoder::decode_predict(std::string& body) {
   SERIN_TRY(const Document document, parse_json(body, limits_.json_depth, body.size(), kStyle));
-  SERIN_CHECK(read_top(document, TfMethod::kPredict));
+  SERIN_CHECK(read_top(document));
   if (instances_ && inputs_) return fail("", "Not formatted correctly expecting only one of 'inputs' or 'instances' keys to exist");
   if (!instances_ && !inputs_) return fail("", "Missing 'inputs' or 'instances' key");
-  builder_.want_rest(/*binary=*/false);
+  builder_->want_rest(/*binary=*/false);
   if (inputs_ && inputs_->is_array() && is_open_inference(*inputs_))
     return fail("/inputs", "'inputs' has tensors of the Open Inference Protocol: POST /v2/models/MODEL/infer takes them");
   if (inputs_) {
@@ -155,43 +171,43 @@ Result<TfPredict> Decoder::decode_predict(std::string& body) {
       return fail("/instances", fmt::format("Expecting 'instances' to be an list/array, not {}", kind_of(*instances_)));
     SERIN_CHECK(read_rows(rows));
   }
-  return TfPredict{std::move(builder_.request), instances_.has_value()};
+  return TfPredict{std::move(builder_->request), instances_.has_value()};
 }
 
 Result<size_t> Decoder::begin(std::string_view name, std::span<const int64_t> dims, const std::string& where) {
-  const auto input = builder_.begin_input(name);
+  const auto input = builder_->begin_input(name);
   if (!input) return fail(where, input.error());
-  builder_.request.inputs[*input].dtype = signature_.inputs[*input].dtype;  // JSON does not say another one
-  SERIN_CHECK(at(where, builder_.set_shape(*input, dims)));
+  builder_->request.inputs[*input].dtype = signature_->inputs[*input].dtype;  // JSON does not say another one
+  SERIN_CHECK(at(where, builder_->set_shape(*input, dims)));
   return *input;
 }
 
 Status Decoder::allocate(std::string_view where) {
-  SERIN_CHECK(at(where, builder_.check_all_given()));
+  SERIN_CHECK(at(where, builder_->check_all_given()));
   // A ragged list must not make us take the memory that its first elements claim.
-  for (size_t i = 0; i < signature_.inputs.size(); ++i) {
-    const TensorView& tensor = builder_.request.inputs[i];
+  for (size_t i = 0; i < signature_->inputs.size(); ++i) {
+    const TensorView& tensor = builder_->request.inputs[i];
     if (!may_fill(tensor, text_bytes_))
       return fail(std::string(where), fmt::format("input '{}': its first lists make a shape of {}, of which there is less",
-                                                  signature_.inputs[i].name, tensor.shape.str()));
+                                                  signature_->inputs[i].name, tensor.shape.str()));
   }
-  return at(where, builder_.allocate(text_bytes_ + repeated_bytes_));
+  return at(where, builder_->allocate(text_bytes_ + repeated_bytes_));
 }
 
 Status Decoder::read_only(const dom::element& value, std::string_view where) {
   const std::string place(where);
-  SERIN_TRY(const size_t input, begin(signature_.inputs.front().name, dims_of(value, lists_), place));
+  SERIN_TRY(const size_t input, begin(signature_->inputs.front().name, dims_of(value, lists_), place));
   SERIN_CHECK(allocate(where));
-  return read(value, builder_.request.inputs[input], input, place);
+  return read(value, builder_->request.inputs[input], input, place);
 }
 
 Status Decoder::read_rows(const dom::array& rows) {
   if (rows.begin() == rows.end()) return fail("/instances", "No values in 'instances' array");
   if (is_row_of_names(*rows.begin())) return read_named_rows(rows);
-  if (signature_.inputs.size() == 1) return read_only(*instances_, "/instances");
+  if (signature_->inputs.size() == 1) return read_only(*instances_, "/instances");
   return fail("/instances",
               fmt::format("instances is a plain list, but expecting list of objects as multiple input tensors required: {} has {}",
-                          signature_.model, signature_.inputs.size()));
+                          signature_->model, signature_->inputs.size()));
 }
 
 Status Decoder::read_named_rows(const dom::array& rows) {
@@ -208,19 +224,19 @@ Status Decoder::read_named_rows(const dom::array& rows) {
     if (!is_row_of_names(element))
       return fail(where, fmt::format("Expecting object but got list at item {} of input list: {}", row, kind_of(element)));
     const dom::object names(element);
-    if (names.size() != signature_.inputs.size())
-      return fail(where, fmt::format("element {} of 'instances' has {} inputs, {} has {}", row, names.size(), signature_.model,
-                                     signature_.inputs.size()));
-    for (size_t i = 0; i < signature_.inputs.size(); ++i) {
-      const std::string& name = signature_.inputs[i].name;
+    if (names.size() != signature_->inputs.size())
+      return fail(where, fmt::format("element {} of 'instances' has {} inputs, {} has {}", row, names.size(), signature_->model,
+                                     signature_->inputs.size()));
+    for (size_t i = 0; i < signature_->inputs.size(); ++i) {
+      const std::string& name = signature_->inputs[i].name;
       dom::element value;
       if (names[name].get(value)) {
         std::vector<std::string_view> given;
         for (const auto [key, unused] : names) given.push_back(key);
         return fail(where, fmt::format("element {} of 'instances' has no input '{}'{}", row, name,
-                                       given_instead_of(name, signature_.inputs, given)));
+                                       given_instead_of(name, signature_->inputs, given)));
       }
-      SERIN_CHECK(read(value, row_of(builder_.request.inputs[i], row), i, fmt::format("{}/{}", where, name)));
+      SERIN_CHECK(read(value, row_of(builder_->request.inputs[i], row), i, fmt::format("{}/{}", where, name)));
     }
     ++row;
   }
@@ -229,34 +245,34 @@ Status Decoder::read_named_rows(const dom::array& rows) {
 
 Status Decoder::read_columns(const dom::element& columns) {
   if (!is_row_of_names(columns)) {
-    if (signature_.inputs.size() == 1) return read_only(columns, "/inputs");
+    if (signature_->inputs.size() == 1) return read_only(columns, "/inputs");
     return fail("/inputs",
                 fmt::format("inputs is a plain value/list, but expecting an object as multiple input tensors required: {} has {}",
-                            signature_.model, signature_.inputs.size()));
+                            signature_->model, signature_->inputs.size()));
   }
-  std::vector<std::optional<dom::element>> values(signature_.inputs.size());
+  std::vector<std::optional<dom::element>> values(signature_->inputs.size());
   for (const auto [name, value] : dom::object(columns)) {
     SERIN_TRY(const size_t input, begin(name, dims_of(value, lists_), fmt::format("/inputs/{}", name)));
     values[input] = value;
   }
   SERIN_CHECK(allocate("/inputs"));
   for (size_t i = 0; i < values.size(); ++i)
-    SERIN_CHECK(read(*values[i], builder_.request.inputs[i], i, fmt::format("/inputs/{}", signature_.inputs[i].name)));
+    SERIN_CHECK(read(*values[i], builder_->request.inputs[i], i, fmt::format("/inputs/{}", signature_->inputs[i].name)));
   return {};
 }
 
 Result<InferRequest> Decoder::decode_examples(std::string& body, TfMethod method) {
   SERIN_TRY(const Document document, parse_json(body, limits_.json_depth, body.size(), kStyle));
-  SERIN_CHECK(read_top(document, method));
+  SERIN_CHECK(read_top(document));
   dom::array examples;
   if (!examples_) return fail("/examples", "When method is classify, key 'examples' is expected and was not found");
   if (examples_->get(examples))
     return fail("/examples", fmt::format("Expecting 'examples' value to be an list/array, not {}", kind_of(*examples_)));
   if (examples.begin() == examples.end()) return fail("/examples", "'examples' value is an empty array");
-  SERIN_TRY(const std::vector<size_t> outputs, scored_outputs(method, signature_));
-  for (const size_t output : outputs) builder_.request.outputs.push_back({.index = output});
-  SERIN_CHECK(read_example_rows(examples));
-  return std::move(builder_.request);
+  SERIN_TRY(const std::vector<size_t> outputs, scored_outputs(method, *signature_));
+  for (const size_t output : outputs) builder_->request.outputs.push_back({.index = output});
+  SERIN_CHECK(parses_examples(*signature_) ? read_serialized_rows(examples) : read_example_rows(examples));
+  return std::move(builder_->request);
 }
 
 Result<Decoder::Fields> Decoder::fields_of(const dom::element& example, const std::string& where) const {
@@ -267,8 +283,8 @@ Result<Decoder::Fields> Decoder::fields_of(const dom::element& example, const st
     if (std::ranges::find(fields, name, &Fields::value_type::first) != fields.end())
       return fail(fmt::format("{}/{}", where, name), fmt::format("feature '{}' is given twice", name));
     fields.emplace_back(name, value);
-    if (fields.size() > signature_.inputs.size())
-      return fail(where, fmt::format("an example has more features than {} has inputs", signature_.model));
+    if (fields.size() > signature_->inputs.size())
+      return fail(where, fmt::format("an example has more features than {} has inputs", signature_->model));
   }
   return fields;
 }
@@ -304,22 +320,22 @@ Status Decoder::read_example_rows(const dom::array& examples) {
       for (const auto& [name, value] : fields) {
         dom::array list;
         const auto values = value.get(list) ? 1 : static_cast<int64_t>(count_of(list));
-        const auto spec = std::ranges::find(signature_.inputs, name, &TensorSpec::name);
-        const auto dims = spec == signature_.inputs.end() ? std::vector<int64_t>() : example_dims(*spec, count, values);
+        const auto spec = std::ranges::find(signature_->inputs, name, &TensorSpec::name);
+        const auto dims = spec == signature_->inputs.end() ? std::vector<int64_t>() : example_dims(*spec, count, values);
         SERIN_CHECK(begin(name, dims, fmt::format("{}/{}", where, name)));
       }
       SERIN_CHECK(allocate(where));
     }
-    if (fields.size() != signature_.inputs.size())
-      return fail(where, fmt::format("example {} has {} features, {} has {} inputs", row, fields.size(), signature_.model,
-                                     signature_.inputs.size()));
-    for (size_t i = 0; i < signature_.inputs.size(); ++i) {
-      const std::string& name = signature_.inputs[i].name;
+    if (fields.size() != signature_->inputs.size())
+      return fail(where, fmt::format("example {} has {} features, {} has {} inputs", row, fields.size(), signature_->model,
+                                     signature_->inputs.size()));
+    for (size_t i = 0; i < signature_->inputs.size(); ++i) {
+      const std::string& name = signature_->inputs[i].name;
       const auto found = std::ranges::find(fields, name, &Fields::value_type::first);
       if (found == fields.end())
         return fail(where, fmt::format("example {} has no feature '{}'{}", row, name,
-                                       given_instead_of(name, signature_.inputs, fields | std::views::keys)));
-      TensorView part = row_of(builder_.request.inputs[i], row);
+                                       given_instead_of(name, signature_->inputs, fields | std::views::keys)));
+      TensorView part = row_of(builder_->request.inputs[i], row);
       const bool bare = !found->second.is_array() && part.elements() == 1;  // one value needs no list
       part.shape = bare ? Shape() : Shape{part.elements()};
       SERIN_CHECK(read(found->second, part, i, fmt::format("{}/{}", where, name)));
@@ -329,22 +345,45 @@ Status Decoder::read_example_rows(const dom::array& examples) {
   return {};
 }
 
+/// Two messages one after the other are one with the fields of both, in which the later feature of a name counts: so the context goes first.
+Status Decoder::read_serialized_rows(const dom::array& examples) {
+  const auto count = static_cast<int64_t>(count_of(examples));
+  const auto append = [&](std::string& out, const dom::element& example, const std::string& where) {
+    std::string feature;
+    const Status status = append_example(out, example, rules_.number_words, &feature);
+    return at(feature.empty() ? where : fmt::format("{}/{}", where, feature), status);
+  };
+  std::string context;
+  if (context_) SERIN_CHECK(append(context, *context_, "/context"));
+  if (context.size() > limits_.tensor_bytes / static_cast<size_t>(count)) return fail("/context", too_much_context(limits_));
+  repeated_bytes_ = context.size() * static_cast<size_t>(count) + kSerializedGrows * text_bytes_;
+  SERIN_TRY(const size_t input, begin(signature_->inputs.front().name, std::array{count}, "/examples"));
+  SERIN_CHECK(allocate("/examples"));
+  auto* row = builder_->request.inputs[input].as<std::string>();
+  size_t number = 0;
+  for (const dom::element example : examples) {
+    *row = context;
+    SERIN_CHECK(append(*row++, example, fmt::format("/examples/{}", number++)));
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<TfPredict> decode_tf_predict(std::string body, const Signature& signature, std::string* field, const RequestLimits& limits) {
-  const auto is_float = [](const TensorSpec& spec) { return spec.dtype == DType::kFloat32 || spec.dtype == DType::kFloat64; };
-  if (std::ranges::all_of(signature.inputs, is_float)) {
+Result<TfPredict> decode_tf_predict(std::string body, const FindTfSignature& find, std::string* field, const RequestLimits& limits) {
+  const auto standard = find({});
+  if (standard && has_only_floats(**standard)) {
     if (auto cut = cut_inner_lists(body)) {
-      auto request = Decoder(signature, limits, nullptr, body.size(), cut->lists).decode_predict(cut->text);
+      auto request = Decoder(find, limits, nullptr, body.size(), cut->lists).decode_predict(cut->text);
       if (request || request.error().code == Code::kOverloaded) return request;
     }
   }
-  return Decoder(signature, limits, field, body.size()).decode_predict(body);
+  return Decoder(find, limits, field, body.size()).decode_predict(body);
 }
 
-Result<InferRequest> decode_tf_examples(std::string body, TfMethod method, const Signature& signature, std::string* field,
+Result<InferRequest> decode_tf_examples(std::string body, TfMethod method, const FindTfSignature& find, std::string* field,
                                         const RequestLimits& limits) {
-  return Decoder(signature, limits, field, body.size()).decode_examples(body, method);
+  return Decoder(find, limits, field, body.size()).decode_examples(body, method);
 }
 
 }  // namespace serin::protocol

@@ -39,11 +39,33 @@ Status check_shape(TfMethod method, std::string_view name, const Shape& shape) {
 
 std::string_view tf_method_name(TfMethod method) { return kMethodNames[static_cast<size_t>(method)]; }
 
-Status check_tf_signature(std::string_view name, TfMethod method) {
-  if (name.empty() || name == kTfSignature || name == fmt::format("tensorflow/serving/{}", tf_method_name(method))) return {};
-  return invalid(
-      fmt::format("Serving signature name: \"{}\" not found in signature def; there is \"{}\"", name.substr(0, 256), kTfSignature));
+bool is_standard_tf_name(std::string_view name, TfMethod method) {
+  return name.empty() || name == kTfSignature || name == fmt::format("tensorflow/serving/{}", tf_method_name(method));
 }
+
+Error no_tf_signature(std::string_view name, std::string_view names) {
+  return {Code::kInvalidArgument,
+          fmt::format("Serving signature name: \"{}\" not found in signature def; there is \"{}\"", name.substr(0, 256), names)};
+}
+
+FindTfSignature only_tf_signature(const Signature& signature, TfMethod method) {
+  return [&signature, method](std::string_view name) -> Result<const Signature*> {
+    const std::string_view own = signature.name.empty() ? kTfSignature : std::string_view(signature.name);
+    if (name != own && !is_standard_tf_name(name, method)) return no_tf_signature(name, own);
+    SERIN_CHECK(check_tf_method(signature, method));
+    return &signature;
+  };
+}
+
+Status check_tf_method(const Signature& signature, TfMethod method) {
+  if (method == TfMethod::kPredict || signature.method.empty() || signature.method == "tensorflow/serving/predict") return {};
+  const std::string wanted = fmt::format("tensorflow/serving/{}", tf_method_name(method));
+  if (signature.method == wanted) return {};
+  return invalid(fmt::format("Expected {} signature method_name to be {}. Was: {}",
+                             method == TfMethod::kClassify ? "classification" : "regression", wanted, signature.method));
+}
+
+bool parses_examples(const Signature& signature) { return signature.inputs.size() == 1 && signature.inputs.front().examples; }
 
 Result<std::vector<size_t>> scored_outputs(TfMethod method, const Signature& signature) {
   const std::string_view usual = method == TfMethod::kClassify ? "scores" : "outputs";

@@ -1,8 +1,10 @@
 // tfserving_examples.h: defines TensorFlow Serving's classify and regress for a model of tensors, over REST and gRPC.
 //
-// In TensorFlow Serving, an example is a record of features that the model's own graph parses. Here the features are the model's inputs,
-// one row of each. The answer is made of one output of scores and, if present, another output of texts with their labels.
+// In TensorFlow Serving, an example is a record of features that the model's own graph parses. A model whose only input takes serialized
+// examples gets them so. For any other model the features are its inputs, one row of each. The answer is made of one output of scores and, if present, another output of texts with their labels.
 #pragma once
+
+#include <functional>
 
 #include "runtime/base/result.h"
 #include "runtime/protocol/infer.h"
@@ -14,9 +16,19 @@ enum class TfMethod : uint8_t { kPredict, kClassify, kRegress };
 std::string_view tf_method_name(TfMethod method);
 
 inline constexpr std::string_view kTfSignature = "serving_default";
-/// Models have one signature. Its name is that one, the method's ("tensorflow/serving/regress"), or empty. Otherwise kInvalidArgument.
-Status check_tf_signature(std::string_view name, TfMethod method);
+/// Finds a signature of the model by the name in a request, which may be empty; an error names those that there are.
+using FindTfSignature = std::function<Result<const Signature*>(std::string_view name)>;
+/// For a model with one signature, which requests may also call "serving_default" or by the method ("tensorflow/serving/regress").
+FindTfSignature only_tf_signature(const Signature& signature, TfMethod method);
+/// Whether requests may mean a model's standard signature by that name.
+bool is_standard_tf_name(std::string_view name, TfMethod method);
+/// kInvalidArgument: the signature says that it is for another method. One that is for predict, or says nothing, may serve all.
+Status check_tf_method(const Signature& signature, TfMethod method);
+/// The error for a name that no signature has; `names` are those that there are.
+Error no_tf_signature(std::string_view name, std::string_view names);
 
+/// Whether the model parses examples itself.
+bool parses_examples(const Signature& signature);
 /// Returns the index of the scores, then that of the labels, if any. kInvalidArgument: the model has no suitable output.
 Result<std::vector<size_t>> scored_outputs(TfMethod method, const Signature& signature);
 

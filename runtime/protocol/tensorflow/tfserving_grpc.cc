@@ -77,7 +77,6 @@ Result<TfPredictCall> TfPredictCall::read(std::string_view message) {
 }
 
 Result<InferRequest> TfPredictCall::decode(const Signature& signature, const RequestLimits& limits) const {
-  SERIN_CHECK(check_tf_signature(spec.signature, TfMethod::kPredict));
   RequestBuilder builder(signature, limits);
   Decoding decoding{.begin = begin};
   std::vector<TensorProto> protos(signature.inputs.size());
@@ -101,7 +100,8 @@ Result<InferRequest> TfPredictCall::decode(const Signature& signature, const Req
   return std::move(builder.request);
 }
 
-void append_tf_response(std::string& out, std::string_view model, int64_t version, std::span<const NamedTensor> outputs) {
+void append_tf_response(std::string& out, std::string_view model, int64_t version, std::string_view signature,
+                        std::span<const NamedTensor> outputs) {
   std::vector<TensorProtoWriter> writers;
   writers.reserve(outputs.size());
   size_t bytes = 128 + model.size();
@@ -120,7 +120,7 @@ void append_tf_response(std::string& out, std::string_view model, int64_t versio
   wire::write_message(out, 2, [&](std::string& spec) {
     wire::write_text(spec, 1, model);
     wire::write_message(spec, 2, [&](std::string& value) { wire::write_integer(value, 1, version); });
-    wire::write_text(spec, 3, kTfSignature);
+    wire::write_text(spec, 3, signature.empty() ? kTfSignature : signature);
   });
 }
 

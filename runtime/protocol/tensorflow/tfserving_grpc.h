@@ -3,7 +3,7 @@
 // All other messages use protobuf's own code (proto/tensorflow_serving.proto).
 //
 //   SERIN_TRY(const TfPredictCall message, TfPredictCall::read(bytes));
-//   ... find the version of message.spec ...
+//   ... find the version of message.spec, and its signature ...
 //   Result<InferRequest> request = message.decode(signature);
 #pragma once
 
@@ -41,7 +41,8 @@ struct TfPredictCall {
 };
 
 /// Appends a PredictResponse of that version.
-void append_tf_response(std::string& out, std::string_view model, int64_t version, std::span<const NamedTensor> outputs);
+void append_tf_response(std::string& out, std::string_view model, int64_t version, std::string_view signature,
+                        std::span<const NamedTensor> outputs);
 
 struct TfTask {
   TfModelSpec spec;

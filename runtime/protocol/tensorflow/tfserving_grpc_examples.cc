@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -120,7 +121,7 @@ class Examples {
 
   Result<InferRequest> decode(Bytes input, const std::vector<TfTask>& tasks) {
     for (const TfTask& task : tasks) SERIN_CHECK(want(task));
-    SERIN_CHECK(read_input(input));
+    SERIN_CHECK(parses_examples(signature_) ? read_serialized(input) : read_input(input));
     return std::move(builder_.request);
   }
 
@@ -128,7 +129,6 @@ class Examples {
   using Row = std::vector<Feature>;  // by input
 
   Status want(const TfTask& task) {
-    SERIN_CHECK(check_tf_signature(task.spec.signature, task.method));
     SERIN_TRY(const std::vector<size_t> outputs, scored_outputs(task.method, signature_));
     auto& wanted = builder_.request.outputs;
     for (const size_t output : outputs)
@@ -140,12 +140,42 @@ class Examples {
     return decoding_.error ? Status(invalid("the Input of the message is malformed: " + decoding_.error->message)) : Status();
   }
 
-  Status read_input(Bytes input) {
+  /// An ExampleList, or one with a context.
+  Bytes list_in(Bytes input) {
     Bytes list;
     input_bytes_ = input.size();
     Message in(decoding_, "Input", input);
     while (in.next())
       if (in.field() == 1 || in.field() == 2) list = in.bytes();
+    return list;
+  }
+
+  /// Two messages one after the other are one with the fields of both, in which the later feature of a name counts: the context goes first.
+  Status read_serialized(Bytes input) {
+    const Bytes list = list_in(input);
+    int64_t rows = 0;
+    std::string_view context;
+    Message counted(decoding_, "ExampleList", list);
+    while (counted.next()) {
+      if (counted.field() == 1) ++rows;
+      if (counted.field() == 2) context = counted.chars();
+    }
+    SERIN_CHECK(malformed());
+    if (rows == 0) return invalid("Input is empty");
+    if (context.size() > limits_.tensor_bytes / static_cast<size_t>(rows)) return too_much_context(limits_);
+    SERIN_CHECK(builder_.begin_input(signature_.inputs.front().name));
+    builder_.request.inputs.front().dtype = DType::kString;
+    SERIN_CHECK(builder_.set_shape(0, std::array{rows}));
+    SERIN_CHECK(builder_.allocate(input_bytes_ + context.size() * static_cast<size_t>(rows)));
+    auto* row = builder_.request.inputs.front().as<std::string>();
+    Message examples(decoding_, "ExampleList", list);
+    while (examples.next())
+      if (examples.field() == 1) (*row = context) += examples.chars(), ++row;
+    return malformed();
+  }
+
+  Status read_input(Bytes input) {
+    const Bytes list = list_in(input);
     int64_t rows = 0;
     Message counted(decoding_, "ExampleList", list);
     while (counted.next()) {

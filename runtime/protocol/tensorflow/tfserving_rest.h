@@ -10,6 +10,9 @@
 // request, they use TensorFlow Serving's own message, if there is one. Source: github.com/tensorflow/serving, g3doc/api_rest.md.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "runtime/base/result.h"
 #include "runtime/protocol/infer.h"
 #include "runtime/protocol/tensorflow/tfserving_examples.h"
@@ -21,11 +24,21 @@ struct TfPredict {
   bool rows = false;  ///< form of the request, and of the answer
 };
 
-/// Like decode_infer_request() of oip_rest.h.
-Result<TfPredict> decode_tf_predict(std::string body, const Signature& signature, std::string* field, const RequestLimits& limits = {});
+/// Like decode_infer_request() of oip_rest.h. `find` is asked once for the signature that the body names.
+Result<TfPredict> decode_tf_predict(std::string body, const FindTfSignature& find, std::string* field, const RequestLimits& limits = {});
 /// Its outputs are those of scored_outputs().
-Result<InferRequest> decode_tf_examples(std::string body, TfMethod method, const Signature& signature, std::string* field,
+Result<InferRequest> decode_tf_examples(std::string body, TfMethod method, const FindTfSignature& find, std::string* field,
                                         const RequestLimits& limits = {});
+
+// The same for a model with one signature.
+inline Result<TfPredict> decode_tf_predict(std::string body, const Signature& signature, std::string* field,
+                                           const RequestLimits& limits = {}) {
+  return decode_tf_predict(std::move(body), only_tf_signature(signature, TfMethod::kPredict), field, limits);
+}
+inline Result<InferRequest> decode_tf_examples(std::string body, TfMethod method, const Signature& signature, std::string* field,
+                                               const RequestLimits& limits = {}) {
+  return decode_tf_examples(std::move(body), method, only_tf_signature(signature, method), field, limits);
+}
 
 /// `rows`: the value is a list with an element for each row, of one output or of objects with all outputs. Otherwise it has whole tensors.
 /// kInvalidArgument: the outputs have no rows, or different numbers of rows.

@@ -39,7 +39,7 @@ struct HttpInference::Arrival {
   void go_on(Result<protocol::InferRequest> decoded) const {
     if (!decoded) return refuse(decoded.error(), call->field_);
     const auto inference = Inference::start(frontend.inferences(),
-                                            {.version = version,
+                                            {.version = call->meant(version),
                                              .request = std::move(*decoded),
                                              .arrived = arrived,
                                              .deadline = deadline,

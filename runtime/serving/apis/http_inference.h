@@ -45,6 +45,8 @@ class HttpInference {
   /// For an error after it was accepted.
   virtual net::Response failure(const Error& error) { return refusal(error, {}); }
   virtual TfApi api() const { return TfApi::kInfer; }
+  /// The version whose signature the decoded request is for.
+  virtual std::shared_ptr<Version> meant(const std::shared_ptr<Version>& found) const { return found; }
 
   /// For a reused object.
   void set_responder(net::Responder responder) { responder_ = std::move(responder); }

@@ -1,11 +1,13 @@
 // version.h: one loaded version of a model, as the catalogue holds it.
 //
 // The APIs see its metadata and its metrics, and submit requests to it (served.h). The requests that use it share it, and it is destroyed
-// after the last of them.
+// after the last of them. A model with several signatures is one version for each; the catalogue holds the standard one, which knows the others.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/result.h"
@@ -27,11 +29,25 @@ class Version final : public ServedModel, public std::enable_shared_from_this<Ve
 
   Host& host() const { return host_; }
 
+  /// The same model with the signature of that name; null: it has none of that name.
+  std::shared_ptr<Version> with_signature(std::string_view name);
+  /// All of them by name, this one included; of a model without signatures, only this one, as "".
+  std::map<std::string, std::shared_ptr<const Version>, std::less<>> signatures() const;
+  /// "serving_default, embed": for messages.
+  std::string list_signatures() const;
+
  private:
   Version(std::string model, std::string version, std::shared_ptr<ModelMetrics> metrics, Served served, Host& host)
       : ServedModel(std::move(model), std::move(version), std::move(metrics), std::move(served)), host_(host) {}
 
+  Status add_signatures(const std::string& path, const ModelSettings& settings, const SchedulerFactory& schedulers,
+                        const std::vector<std::string>& names, const SignatureChoice& own);
+  Result<std::shared_ptr<Version>> load_signature(const std::string& path, const ModelSettings& settings,
+                                                  const SchedulerFactory& schedulers, const SignatureChoice& choice,
+                                                  const graph::Graph& standard) const;
+
   Host& host_;
+  std::map<std::string, std::shared_ptr<Version>, std::less<>> others_;  ///< signatures; null: another name of this one
 };
 
 }  // namespace serin::serving

@@ -27,7 +27,7 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
  public:
   /// Reads, plans and warms the model. `name` is for messages.
   static Result<Served> load(const std::string& name, const std::string& path, const ModelSettings& settings, Host& host,
-                             std::shared_ptr<ModelMetrics> metrics);
+                             std::shared_ptr<ModelMetrics> metrics, SignatureChoice choice = {});
 
   Status submit(JobPtr job) override;
   void withdraw(const JobPtr& job) override { batcher_->withdraw(*job); }
@@ -37,8 +37,8 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
   Status usable() const override;
 
  private:
-  EngineScheduler(std::string name, Host& host, std::shared_ptr<ModelMetrics> metrics)
-      : name_(std::move(name)), host_(host), metrics_(std::move(metrics)) {}
+  EngineScheduler(std::string name, Host& host, std::shared_ptr<ModelMetrics> metrics, SignatureChoice choice)
+      : name_(std::move(name)), host_(host), metrics_(std::move(metrics)), choice_(std::move(choice)) {}
   Status prepare(const std::string& path, const ModelSettings& settings);
 
   struct Loaded {
@@ -69,6 +69,7 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
   const std::string name_;
   Host& host_;
   const std::shared_ptr<ModelMetrics> metrics_;
+  const SignatureChoice choice_;
   std::shared_ptr<engine::Model> engine_;  // for the first instance; those on other devices have their own
   protocol::Parameters parameters_;
   protocol::Signature signature_;

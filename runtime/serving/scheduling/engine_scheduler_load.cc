@@ -39,6 +39,12 @@ std::shared_ptr<const TensorView> standard_of(const graph::Graph& graph, const s
   return {held, &held->second};
 }
 
+/// Whether the model parses what comes in that input as serialized tf.Example messages.
+bool parses_examples(const graph::Graph& graph, const std::string& input) {
+  return std::ranges::any_of(graph.nodes(graph::Op::kParseExample),
+                             [&](graph::NodeId node) { return graph.value(graph.input(node, 0)).name == input; });
+}
+
 Status check_tensors(std::span<const engine::TensorInfo> infos) {
   for (const engine::TensorInfo& info : infos) {
     if (info.kind == graph::ValueKind::kTensor) continue;
@@ -130,8 +136,10 @@ JobPtr zeros(const engine::Model& model, const graph::Bindings& sizes) {
   return job;
 }
 
-engine::LoadOptions options_of(const ModelSettings& settings) {
+engine::LoadOptions options_of(const ModelSettings& settings, const SignatureChoice& choice) {
   engine::LoadOptions options;
+  options.signature = choice.name;
+  options.shared = choice.shared;
   options.threads = settings.threads;
   options.replaceable_inputs = settings.optional_inputs;
   if (!settings.buckets.empty()) options.max_plans = kMostSizes;
@@ -150,16 +158,18 @@ engine::Precision on_device(Precision precision) {
 }  // namespace
 
 Result<Served> EngineScheduler::load(const std::string& name, const std::string& path, const ModelSettings& settings, Host& host,
-                                     std::shared_ptr<ModelMetrics> metrics) {
-  const std::shared_ptr<EngineScheduler> loaded(new EngineScheduler(name, host, std::move(metrics)));
+                                     std::shared_ptr<ModelMetrics> metrics, SignatureChoice choice) {
+  const std::shared_ptr<EngineScheduler> loaded(new EngineScheduler(name, host, std::move(metrics), std::move(choice)));
   SERIN_CHECK(loaded->prepare(path, settings));
   const int64_t most_rows = settings.batching ? loaded->max_batch_ : INT64_MAX;
-  return Served{loaded->signature_, loaded->parameters_, loaded->engine_->batchable().yes, most_rows, loaded->instances_.size(), loaded};
+  Served served{loaded->signature_, loaded->parameters_, loaded->engine_->batchable().yes, most_rows, loaded->instances_.size(), loaded};
+  served.other_signatures = loaded->engine_->graph().signature.others;
+  return served;
 }
 
 Result<EngineScheduler::Loaded> EngineScheduler::load_engine(const std::string& path, const ModelSettings& settings,
                                                              const kernels::Backend* device) const {
-  engine::LoadOptions options = options_of(settings);
+  engine::LoadOptions options = options_of(settings, choice_);
   if (device) {
     options.device = device;
     options.precision = on_device(settings.precision);
@@ -167,7 +177,7 @@ Result<EngineScheduler::Loaded> EngineScheduler::load_engine(const std::string& 
     options.device_priority = settings.priority;
   }
   if (settings.precision == Precision::kInt8) {
-    SERIN_TRY(graph::Graph graph, engine::read_model(path, options.replaceable_inputs));
+    SERIN_TRY(graph::Graph graph, engine::read_model(path, options));
     SERIN_TRY(samples::Int8Model quantised, samples::int8_model(std::move(graph), host_.backend, options, {settings.samples, {}, 1}));
     return Loaded{std::move(quantised.model), quantised.on_bytes ? Precision::kInt8 : Precision::kFp32, quantised.why, quantised.warning};
   }
@@ -228,8 +238,12 @@ void EngineScheduler::say_batching(const ModelSettings& settings) {
 }
 
 Status EngineScheduler::read_signature(const ModelSettings& settings) {
-  signature_ = {name_, specs_of(engine_->inputs()), specs_of(engine_->outputs())};
-  for (protocol::TensorSpec& input : signature_.inputs) input.standard = standard_of(engine_->graph(), input.name);
+  const graph::Graph::Signature& named = engine_->graph().signature;
+  signature_ = {name_, specs_of(engine_->inputs()), specs_of(engine_->outputs()), named.name, named.method};
+  for (protocol::TensorSpec& input : signature_.inputs) {
+    input.standard = standard_of(engine_->graph(), input.name);
+    input.examples = parses_examples(engine_->graph(), input.name);
+  }
   for (const std::string& name : settings.optional_inputs)
     if (!engine_->graph().standard_inputs.contains(name))
       log::info("{}: input '{}' is optional, but the model stores no value for it: every request brings it", name_, name);

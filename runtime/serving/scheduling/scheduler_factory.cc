@@ -33,7 +33,9 @@ Result<Served> with_steps(Served served, const ModelSettings& settings, Host& ho
   const size_t side_by_side = rows_at_a_time(served.max_batch, served.instances) + static_cast<size_t>(host.pool.cores());
   const auto found = served.steps;
   const steps::StepsSettings& steps = found ? *found : settings.steps;
+  const std::string signature = served.signature.name;
   SERIN_TRY(served, StepsScheduler::over(std::move(served), steps, most_waiting(settings), host, metrics));
+  served.signature.name = signature;
   served.max_rows = settings.config ? served.max_batch : INT64_MAX;
   served.scheduler = std::make_shared<SplittingScheduler>(std::move(served.scheduler), 1, side_by_side);
   return served;
@@ -56,8 +58,8 @@ Result<Served> ocr_of(const std::string& name, const ModelSettings& settings, co
 }  // namespace
 
 Result<Served> SchedulerFactory::load(const std::string& name, const std::string& path, const ModelSettings& settings,
-                                      const std::shared_ptr<ModelMetrics>& metrics) const {
-  SERIN_TRY(Served served, EngineScheduler::load(name, path, settings, host_, metrics));
+                                      const std::shared_ptr<ModelMetrics>& metrics, const SignatureChoice& choice) const {
+  SERIN_TRY(Served served, EngineScheduler::load(name, path, settings, host_, metrics, choice));
   if (!settings.steps.given && !settings.config && !settings.sequences) served.steps = StepsScheduler::find_steps(name, path, served);
   return served;
 }

@@ -23,7 +23,7 @@ class SchedulerFactory {
 
   /// Reads, plans and warms a model. `name` is for messages.
   Result<Served> load(const std::string& name, const std::string& path, const ModelSettings& settings,
-                      const std::shared_ptr<ModelMetrics>& metrics) const;
+                      const std::shared_ptr<ModelMetrics>& metrics, const SignatureChoice& choice = {}) const;
   /// Makes an ensemble whose steps these models run.
   Result<Served> of_steps(const std::string& name, const ModelSettings& settings, const ServedModels& steps,
                           const std::shared_ptr<ModelMetrics>& metrics) const;

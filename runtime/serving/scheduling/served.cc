@@ -5,7 +5,8 @@
 namespace serin::serving {
 
 Status ServedModel::count_rows(Job& job) const {
-  const auto& [model, inputs, outputs] = served_.signature;
+  const std::string& model = served_.signature.model;
+  const std::vector<protocol::TensorSpec>& inputs = served_.signature.inputs;
   job.rows = job.inputs.empty() ? 1 : job.inputs.front().shape[0];
   for (size_t i = 1; i < job.inputs.size(); ++i) {
     if (job.inputs[i].shape[0] != job.rows)

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/engine/engine.h"
 #include "runtime/protocol/oip/oip_rest.h"
 #include "runtime/serving/host/metrics.h"
 #include "runtime/serving/scheduling/scheduler.h"
@@ -30,7 +31,14 @@ struct Served {
   bool stateful = false;                                   ///< an answer depends on earlier requests
   TensorReshapes reshapes;                                 ///< shapes of tensors for clients; the scheduler has the model's shapes
   int64_t max_rows = INT64_MAX;                            ///< in one request: more than max_batch rows run in parts
+  std::vector<std::string> other_signatures = {};          ///< names of the graphs for clients that its file has besides this one
   std::shared_ptr<const steps::StepsSettings> steps = {};  ///< of a file next to the model, where its settings have none; null: none
+};
+
+/// Which graph of a file is loaded.
+struct SignatureChoice {
+  std::string name = {};  ///< empty: the standard one
+  std::shared_ptr<engine::SharedWeights> shared = nullptr;
 };
 
 /// Rows in all runs at the same time, for schedulers that give a model one row after the other. Where requests are not batched, `max_batch`
@@ -55,6 +63,7 @@ class ServedModel {
   size_t instances() const { return served_.instances; }
   bool stateful() const { return served_.stateful; }  ///< requests name their sequence
   ModelMetrics& metrics() const { return *metrics_; }
+  const std::shared_ptr<ModelMetrics>& metrics_of() const { return metrics_; }
 
   /// Like Scheduler::submit, for a job whose inputs were checked against the signature; kInvalidArgument: more rows than max_rows().
   Status submit(const JobPtr& job) const;

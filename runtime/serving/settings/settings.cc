@@ -182,6 +182,7 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
                                "ensemble",
                                "sequences",
                                "optional_inputs",
+                               "signatures",
                                "pre",
                                "post",
                                "ocr"}));
@@ -246,6 +247,9 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   }
   if (const auto inputs = root.find("optional_inputs")) {
     SERIN_TRY(settings.optional_inputs, read_optional_inputs(*inputs));
+  }
+  if (const auto signatures = root.find("signatures")) {
+    SERIN_TRY(settings.signatures, read_signatures(*signatures));
   }
   if (const auto labels = root.find("labels")) {
     SERIN_TRY(settings.labels, read_labels(*labels));

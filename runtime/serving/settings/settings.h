@@ -42,6 +42,7 @@ struct ModelSettings {
   int64_t max_batch = 32;                              ///< rows in one run; 1 if the model is not batchable
   std::optional<int> instances;                        ///< runs at the same time; default: one for each compute thread, two for each device
   int threads = 1;                                     ///< cores for one run
+  std::vector<std::string> signatures;                 ///< of a SavedModel, the standard one first; empty: all
   std::set<std::string, std::less<>> optional_inputs;  ///< inputs that requests may omit: the model's stored value is used
   bool warmup = true;                                  ///< run batch 1 before the version is ready
   Precision precision = Precision::kFp32;

@@ -158,6 +158,14 @@ Result<std::vector<WarmupRequest>> read_warmup(const config::Node& node, const s
                                   [&](const config::Node& item) { return read_warmup_request(item, folder); });
 }
 
+Result<std::vector<std::string>> read_signatures(const config::Node& node) {
+  SERIN_TRY(auto names, read_list<std::string>(node, "names of signatures", [](const config::Node& item) { return item.text(); }));
+  if (names.empty()) return node.error("names no signature");
+  for (auto name = names.begin(); name != names.end(); ++name)
+    if (std::find(names.begin(), name, *name) != name) return node.error(fmt::format("names '{}' twice", *name));
+  return names;
+}
+
 Result<std::set<std::string, std::less<>>> read_optional_inputs(const config::Node& node) {
   SERIN_TRY(const auto names, read_list<std::string>(node, "names of inputs", [](const config::Node& item) { return item.text(); }));
   return std::set<std::string, std::less<>>(names.begin(), names.end());

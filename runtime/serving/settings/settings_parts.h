@@ -112,6 +112,8 @@ Result<std::string> file_of_model(const std::string& folder, std::string_view su
 Result<std::vector<WarmupRequest>> read_warmup(const config::Node& node, const std::string& folder);
 inline constexpr int64_t kMostBatch = int64_t{1} << 20;  ///< largest number of rows in one run that settings may request
 
+/// At least one, each once.
+Result<std::vector<std::string>> read_signatures(const config::Node& node);
 Result<std::set<std::string, std::less<>>> read_optional_inputs(const config::Node& node);
 Result<EnsembleSettings> read_ensemble(const config::Node& node);
 /// The key `ocr`: an ensemble of two models.

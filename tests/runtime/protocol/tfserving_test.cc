@@ -299,6 +299,67 @@ TEST(TfServing, ReadsExamples) {
   EXPECT_EQ(values<int64_t>(shared->inputs[1]), (std::vector<int64_t>{5, 5}));
 }
 
+Signature parses_examples_itself() {
+  Signature signature = {"model 'p' version 1", {{"examples", DType::kString, {-1}}}, {{"scores", DType::kFloat32, {-1, 2}}}};
+  signature.inputs[0].examples = true;
+  return signature;
+}
+
+TEST(TfServing, WritesExamplesForAModelThatParsesThem) {
+  const auto request = decode_tf_examples(
+      R"({"context": {"c": true}, "examples": [{"a": [1, -2], "b": "x", "f": [1.5, NaN]}, {"e": [], "d": {"b64": "/w=="}}]})",
+      TfMethod::kClassify, parses_examples_itself(), nullptr);
+  ASSERT_TRUE(request) << request.error().message;
+  const auto field = [](uint32_t number, const std::string& bytes) {
+    std::string out;
+    wire::write_bytes(out, number, bytes);
+    return out;
+  };
+  const auto feature = [&](const std::string& name, const std::string& value) { return field(1, field(1, name) + field(2, value)); };
+  const std::string context = field(1, feature("c", field(3, field(1, "\x01"))));
+  const std::string minus_two = "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+  const std::string floats("\0\0\xc0\x3f\0\0\xc0\x7f", 8);
+  const auto rows = values<std::string>(request->inputs[0]);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0], context + field(1, feature("a", field(3, field(1, "\x01" + minus_two))) + feature("b", field(1, field(1, "x"))) +
+                                            feature("f", field(2, field(1, floats)))));
+  EXPECT_EQ(rows[1], context + field(1, feature("e", "") + feature("d", field(1, field(1, "\xff")))));
+}
+
+TEST(TfServing, RefusesFeaturesOfSeveralKinds) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"examples": [{"a": [1, 2.5]}]})", "Feature: a expecting type: int64_list"},
+      {R"({"examples": [{"a": [1.5, "x"]}]})", "Feature: a expecting type: float_list"},
+      {R"({"examples": [{"a": null}]})", "Feature: a has element with unexpected JSON type: null"},
+      {R"({"examples": [{"a": [[1]]}]})", "unexpected JSON type: an array"},
+      {R"({"examples": [{"a": {"b64": "*"}}]})", "is not base64"},
+      {R"({"examples": [{"a": 18446744073709551615}]})", "unexpected JSON type"},
+      {R"({"examples": [7]})", "Example must be JSON object but got JSON a number"},
+  };
+  for (const auto& [body, message] : cases) {
+    std::string field;
+    const auto request = decode_tf_examples(body, TfMethod::kClassify, parses_examples_itself(), &field);
+    ASSERT_FALSE(request) << body;
+    EXPECT_NE(request.error().message.find(message), std::string::npos) << body << ": " << request.error().message;
+    EXPECT_EQ(field.find("/examples/0"), 0U) << field;
+  }
+}
+
+TEST(TfServing, ASignatureMayBeForOneMethodOnly) {
+  Signature signature = parses_examples_itself();
+  signature.name = "classes";
+  signature.method = "tensorflow/serving/classify";
+  const auto problem = [&](TfMethod method, const std::string& name) {
+    const auto found = only_tf_signature(signature, method)(name);
+    return found ? std::string() : found.error().message;
+  };
+  EXPECT_EQ(problem(TfMethod::kClassify, "classes") + problem(TfMethod::kClassify, "") + problem(TfMethod::kPredict, "serving_default"),
+            "");
+  EXPECT_EQ(problem(TfMethod::kRegress, ""),
+            "Expected regression signature method_name to be tensorflow/serving/regress. Was: tensorflow/serving/classify");
+  EXPECT_EQ(problem(TfMethod::kPredict, "other"), "Serving signature name: \"other\" not found in signature def; there is \"classes\"");
+}
+
 TEST(TfServing, KeepsWordsAndTextsApart) {
   EXPECT_NE(refused(R"({"instances": ["\u007f"]})", kScalars).find("a string"), std::string::npos) << "no NaN";
   EXPECT_NE(refused(R"({"instances": ["\u007f", NaN]})", kScalars).find("JSON Parse error"), std::string::npos);

@@ -85,6 +85,14 @@ TEST(ModelSettings, NamesVersions) {
     EXPECT_FALSE(read(text)) << text;
 }
 
+TEST(ModelSettings, NamesSignatures) {
+  const auto settings = read("signatures: [embed, serving_default]");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->signatures, (std::vector<std::string>{"embed", "serving_default"}));
+  for (const char* text : {"signatures: embed", "signatures: []", "signatures: [a, b, a]", "signatures: [{a: b}]"})
+    EXPECT_FALSE(read(text)) << text;
+}
+
 TEST(ModelSettings, SaysHowRequestsWait) {
   const auto settings = read(
       "{slo: 50ms, max_queue_delay: 2ms, queue_limit: 64, queue_timeout: 1s, priority_levels: 3, default_priority_level: 2,"

@@ -27,7 +27,9 @@ void allow_any_origin(net::Response& response) {
 
 class TfInference : public HttpInference {
  public:
-  TfInference(net::Responder responder, const Frontend& frontend) : HttpInference(std::move(responder)), frontend_(frontend) {}
+  /// `version`: the one that is asked; null: there is none, which is the answer.
+  TfInference(net::Responder responder, const Frontend& frontend, std::shared_ptr<Version> version)
+      : HttpInference(std::move(responder)), frontend_(frontend), version_(std::move(version)) {}
 
  protected:
   TfApi api() const override { return TfApi::kPredict; }
@@ -38,6 +40,15 @@ class TfInference : public HttpInference {
     Result<std::string> body = print(named_outputs(finished, outputs));
     return body ? completed(json_response(std::move(*body))) : refusal(body.error(), {});
   }
+  /// For the codec, which reads the name in the body.
+  protocol::FindTfSignature find_for(TfMethod method) {
+    return [this, method](std::string_view name) -> Result<const protocol::Signature*> {
+      SERIN_TRY(meant_, find_signature(version_, name, method));
+      return &meant_->signature();
+    };
+  }
+  std::shared_ptr<Version> meant(const std::shared_ptr<Version>& found) const final { return meant_ ? meant_ : found; }
+
   net::Response refusal(const Error& error, std::string_view field) final { return completed(error_response(error, field)); }
 
   const Frontend& frontend_;
@@ -47,6 +58,9 @@ class TfInference : public HttpInference {
     if (frontend_.cors) allow_any_origin(response);
     return response;
   }
+
+  const std::shared_ptr<Version> version_;
+  std::shared_ptr<Version> meant_;  // the version with the signature that the body names
 };
 
 class Prediction final : public TfInference {
@@ -54,10 +68,9 @@ class Prediction final : public TfInference {
   using TfInference::TfInference;
 
  private:
-  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest,
-                                        std::string& field) override {
+  Result<protocol::InferRequest> decode(net::Request& request, const Version&, protocol::InferRequest, std::string& field) override {
     SERIN_TRY(protocol::TfPredict decoded,
-              protocol::decode_tf_predict(std::move(request.body), version.signature(), &field, frontend_.limits));
+              protocol::decode_tf_predict(std::move(request.body), find_for(TfMethod::kPredict), &field, frontend_.limits));
     rows_ = decoded.rows;
     return std::move(decoded.infer);
   }
@@ -70,13 +83,12 @@ class Prediction final : public TfInference {
 
 class ScoredExamples final : public TfInference {
  public:
-  ScoredExamples(net::Responder responder, const Frontend& frontend, TfMethod method)
-      : TfInference(std::move(responder), frontend), method_(method) {}
+  ScoredExamples(net::Responder responder, const Frontend& frontend, std::shared_ptr<Version> version, TfMethod method)
+      : TfInference(std::move(responder), frontend, std::move(version)), method_(method) {}
 
  private:
-  Result<protocol::InferRequest> decode(net::Request& request, const Version& version, protocol::InferRequest,
-                                        std::string& field) override {
-    return protocol::decode_tf_examples(std::move(request.body), method_, version.signature(), &field, frontend_.limits);
+  Result<protocol::InferRequest> decode(net::Request& request, const Version&, protocol::InferRequest, std::string& field) override {
+    return protocol::decode_tf_examples(std::move(request.body), method_, find_for(method_), &field, frontend_.limits);
   }
   Result<std::string> print(std::span<const protocol::NamedTensor> outputs) override {
     return protocol::encode_tf_results(method_, outputs);
@@ -156,9 +168,9 @@ void TfServingApi::handle(net::Request&& given, net::Responder responder) {
     auto version = find_servable(frontend_.catalogue(), route->servable);
     std::shared_ptr<HttpInference> call;
     if (*method == TfMethod::kPredict)
-      call = std::make_shared<Prediction>(std::move(responder), frontend_);
+      call = std::make_shared<Prediction>(std::move(responder), frontend_, version ? *version : nullptr);
     else
-      call = std::make_shared<ScoredExamples>(std::move(responder), frontend_, *method);
+      call = std::make_shared<ScoredExamples>(std::move(responder), frontend_, version ? *version : nullptr, *method);
     return HttpInference::start(call, frontend_, std::move(version), route->servable.version, std::move(request));
   }
   net::Response response = answer(request);

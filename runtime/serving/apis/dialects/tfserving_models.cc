@@ -63,6 +63,17 @@ Result<std::shared_ptr<Version>> find_servable(const Catalogue& now, const Serva
   return Error{Code::kNotFound, "Servable not found for request: " + name};
 }
 
+Result<std::shared_ptr<Version>> find_signature(const std::shared_ptr<Version>& version, std::string_view name, protocol::TfMethod method) {
+  std::shared_ptr<Version> found = name.empty() ? version : version->with_signature(name);
+  if (!found && protocol::is_standard_tf_name(name, method)) found = version;
+  if (!found) {
+    const std::string names = version->list_signatures();
+    return protocol::no_tf_signature(name, names.empty() ? protocol::kTfSignature : std::string_view(names));
+  }
+  SERIN_CHECK(protocol::check_tf_method(found->signature(), method));
+  return found;
+}
+
 Result<pb::GetModelStatusResponse> servable_status(const Catalogue& now, const Servable& servable) {
   SERIN_TRY(const Servable meant, resolve(now, servable));
   const auto model = now.models.find(meant.model);
@@ -83,10 +94,13 @@ Result<pb::GetModelStatusResponse> servable_status(const Catalogue& now, const S
 Result<pb::GetModelMetadataResponse> servable_metadata(const Catalogue& now, const Servable& servable) {
   SERIN_TRY(const std::shared_ptr<Version> version, find_servable(now, servable));
   pb::SignatureDefMap signatures;
-  auto& signature = (*signatures.mutable_signature_def())[std::string(protocol::kTfSignature)];
-  signature.set_method_name("tensorflow/serving/predict");
-  for (const auto& spec : version->signature().inputs) (*signature.mutable_inputs())[spec.name] = tensor_info(spec);
-  for (const auto& spec : version->signature().outputs) (*signature.mutable_outputs())[spec.name] = tensor_info(spec);
+  for (const auto& [name, each] : version->signatures()) {
+    const protocol::Signature& own = each->signature();
+    auto& signature = (*signatures.mutable_signature_def())[name.empty() ? std::string(protocol::kTfSignature) : name];
+    signature.set_method_name(own.method.empty() ? "tensorflow/serving/predict" : own.method);
+    for (const auto& spec : own.inputs) (*signature.mutable_inputs())[spec.name] = tensor_info(spec);
+    for (const auto& spec : own.outputs) (*signature.mutable_outputs())[spec.name] = tensor_info(spec);
+  }
   pb::GetModelMetadataResponse answer;
   answer.mutable_model_spec()->set_name(version->model());
   answer.mutable_model_spec()->mutable_version()->set_value(parse_number<int64_t>(version->version()).value_or(0));
