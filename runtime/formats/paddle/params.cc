@@ -91,10 +91,11 @@ class TensorFile {
     const DType dtype = dtype_of_number(desc.type);
     if (dtype == DType::kUndefined) return Error{Code::kUnsupported, fmt::format("has elements of type number {}", desc.type)};
     uint64_t bytes = dtype_size(dtype);
-    for (const int64_t dim : desc.dims) {
-      if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes))
-        return damaged(fmt::format("shape [{}]", fmt::join(desc.dims, ",")));
-    }
+    bool possible = Shape::fits(desc.dims.size());
+    for (const int64_t dim : desc.dims)  // a size of 0 does not excuse the others
+      possible = possible && dim >= 0 && !__builtin_mul_overflow(bytes, std::max<uint64_t>(static_cast<uint64_t>(dim), 1), &bytes);
+    if (!possible) return damaged(fmt::format("shape [{}]", fmt::join(desc.dims, ",")));
+    if (std::ranges::find(desc.dims, 0) != desc.dims.end()) bytes = 0;
     if (declared.dtype != DType::kUndefined && (declared.dtype != dtype || declared.dims != desc.dims))
       return damaged(fmt::format("{}[{}] is stored where the program declares {}[{}]", dtype_name(dtype), fmt::join(desc.dims, ","),
                                  dtype_name(declared.dtype), fmt::join(declared.dims, ",")));

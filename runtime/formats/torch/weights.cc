@@ -30,11 +30,14 @@ Result<Layout> layout_of(std::string_view name, const TensorMeta& meta) {
   if (!shape) return bad_weight(name, "has no known sizes");
   layout.shape = *shape;
   constexpr int64_t kMost = int64_t{1} << 48;
+  int64_t count = 1;  // a size of 0 does not excuse the others
   for (size_t i = 0; i < meta.sizes.size(); ++i) {
     const int64_t size = *meta.sizes[i].value();
-    if (size != 0 && layout.count > kMost / size) return bad_weight(name, "has too many elements");
-    layout.count *= size;
+    if (size > 1 && count > kMost / size) return bad_weight(name, "has too many elements");
+    count *= std::max<int64_t>(size, 1);
+    layout.count *= std::min<int64_t>(size, 1);
   }
+  layout.count *= count;
   if (meta.strides.size() != meta.sizes.size()) return bad_weight(name, "has another number of strides than sizes");
   int64_t expected = 1, last = 0;
   layout.strides.resize(meta.sizes.size());

@@ -51,6 +51,7 @@ TEST(TorchProgram, M7_BrokenWeights) {
   const auto says = [&](const std::string& row, size_t bytes = 24) { return error_of(read(files_of(program, row, bytes))); };
   EXPECT_THAT(says(weight_row(), 20), HasSubstr("needs 6 elements"));
   EXPECT_THAT(says(weight_row(meta(sizes({1LL << 40, 1LL << 40}), 7, sizes({1, 1})))), HasSubstr("too many elements"));
+  EXPECT_THAT(says(weight_row(meta(sizes({0, 1LL << 40, 1LL << 40}), 7, sizes({0, 0, 1})))), HasSubstr("too many elements"));
   EXPECT_THAT(says(weight_row(meta(sizes({-2, 3}), 7, sizes({3, 1})))), HasSubstr("size -2"));
   EXPECT_THAT(says(weight_row(meta(sizes({2, 3}), 99, sizes({3, 1})))), HasSubstr("type 99"));
   EXPECT_THAT(says(weight_row(meta(sizes({2, 3}), 7, sizes({3})))), HasSubstr("strides"));
