@@ -1,5 +1,5 @@
-// The corpora of the fuzzers of HTTP, steering, inference, configuration, the whole server and tokenisers, and what they once found, replayed by the ordinary build; and every
-// input of them damaged in a few places.
+// The corpora of all fuzzers except that of the loader, with what they once found, replayed by the ordinary build; and every input of them
+// damaged in a few places.
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,10 @@
 
 #include "tests/fuzz/config_anything.h"
 #include "tests/fuzz/doors_anything.h"
+#include "tests/fuzz/formats_anything.h"
 #include "tests/fuzz/http_anything.h"
 #include "tests/fuzz/infer_anything.h"
+#include "tests/fuzz/pictures_anything.h"
 #include "tests/fuzz/serve_anything.h"
 #include "tests/fuzz/steer_anything.h"
 #include "tests/fuzz/text_anything.h"
@@ -55,6 +57,8 @@ class Doors : public ::testing::TestWithParam<fs::path> {};
 class Config : public ::testing::TestWithParam<fs::path> {};
 class Serve : public ::testing::TestWithParam<fs::path> {};
 class Text : public ::testing::TestWithParam<fs::path> {};
+class Formats : public ::testing::TestWithParam<fs::path> {};
+class Pictures : public ::testing::TestWithParam<fs::path> {};
 
 TEST_P(Steering, IsSurvived) { replay(GetParam(), steer_anything); }
 TEST_P(Http, IsSurvived) { replay(GetParam(), http_anything); }
@@ -63,6 +67,8 @@ TEST_P(Doors, IsSurvived) { replay(GetParam(), doors_anything); }
 TEST_P(Config, IsSurvived) { replay(GetParam(), config_anything); }
 TEST_P(Serve, IsSurvived) { replay(GetParam(), serve_anything); }
 TEST_P(Text, IsSurvived) { replay(GetParam(), text_anything); }
+TEST_P(Formats, AreSurvived) { replay(GetParam(), formats_anything); }
+TEST_P(Pictures, AreSurvived) { replay(GetParam(), pictures_anything); }
 
 const auto kName = [](const auto& info) {
   std::string name = info.param.filename().string();
@@ -76,6 +82,8 @@ INSTANTIATE_TEST_SUITE_P(Corpus, Doors, ::testing::ValuesIn(inputs("doors")), kN
 INSTANTIATE_TEST_SUITE_P(Corpus, Config, ::testing::ValuesIn(inputs("config")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Serve, ::testing::ValuesIn(inputs("serve")), kName);
 INSTANTIATE_TEST_SUITE_P(Corpus, Text, ::testing::ValuesIn(inputs("text")), kName);
+INSTANTIATE_TEST_SUITE_P(Corpus, Formats, ::testing::ValuesIn(inputs("formats")), kName);
+INSTANTIATE_TEST_SUITE_P(Corpus, Pictures, ::testing::ValuesIn(inputs("pictures")), kName);
 
 }  // namespace
 }  // namespace serin::fuzz

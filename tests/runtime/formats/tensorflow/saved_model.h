@@ -1,7 +1,7 @@
 // saved_model.h: writes small SavedModels, field by field, for tests.
 #pragma once
 
-#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -234,33 +234,40 @@ inline std::string entry_proto(int64_t dtype, const Shape& shape, int64_t offset
   return out;
 }
 
+/// A block of a table: entries whose keys are whole, and restart points.
+inline std::string block_of(const std::vector<std::pair<std::string, std::string>>& entries) {
+  std::string block;
+  for (const auto& [key, value] : entries) {
+    wire::write_varint(block, 0);
+    wire::write_varint(block, key.size());
+    wire::write_varint(block, value.size());
+    block += key + value;
+  }
+  append_fixed(block, 0);
+  append_fixed(block, 1);
+  return block;
+}
+
 /// A table with one data block, as LevelDB writes it.
-inline std::string table_of(const std::vector<std::pair<std::string, std::string>>& entries) {
+inline std::string table_around(const std::string& entries) {
   std::string out;
-  const auto add_block = [&out](const std::vector<std::pair<std::string, std::string>>& pairs) {
-    std::string block, handle;
-    for (const auto& [key, value] : pairs) {
-      wire::write_varint(block, 0);
-      wire::write_varint(block, key.size());
-      wire::write_varint(block, value.size());
-      block += key + value;
-    }
-    append_fixed(block, 0);
-    append_fixed(block, 1);
+  const auto add_block = [&out](const std::string& block) {
+    std::string handle;
     wire::write_varint(handle, out.size());
     wire::write_varint(handle, block.size());
-    block += '\0';
-    out += block;
-    append_fixed(out, checksum(block));
+    const std::string stored = block + '\0';
+    out += stored;
+    append_fixed(out, checksum(stored));
     return handle;
   };
-  const std::string data = add_block(entries), meta = add_block({}), index = add_block({{"~", data}});
+  const std::string data = add_block(entries), meta = add_block(block_of({})), index = add_block(block_of({{"~", data}}));
   std::string footer = meta + index;
   footer.resize(40);
   const uint64_t magic = 0xdb4775248b80fb57;
   footer.append(reinterpret_cast<const char*>(&magic), sizeof magic);
   return out + footer;
 }
+inline std::string table_of(const std::vector<std::pair<std::string, std::string>>& entries) { return table_around(block_of(entries)); }
 
 inline std::string header_proto(int64_t shards = 1) {
   std::string out;

@@ -2,6 +2,8 @@
 
 #include "runtime/formats/tensorflow/savedmodel.h"
 
+#include <gtest/gtest.h>
+
 #include "tests/runtime/formats/tensorflow/saved_model.h"
 
 namespace serin::formats::tf {
