@@ -271,6 +271,24 @@ def repository(tmp_path):
     return make
 
 
+@pytest.fixture
+def emulated(tmp_path):
+    """The environment of so many devices, and fail(i, error): from now on everything on device i fails with that error
+    (cudaError_t; 700: an illegal address)."""
+    class Emulated:
+        def __init__(self, devices=1, memory=None):
+            self.file = tmp_path / "fault"
+            self.env = {"SERIN_EMULATED_DEVICES": str(devices), "SERIN_EMULATED_FAULT": str(self.file)}
+            if memory is not None:
+                self.env["SERIN_EMULATED_MEMORY"] = str(memory)
+
+        def fail(self, device, error=700):
+            staged = self.file.with_suffix(".new")
+            staged.write_text(f"{device} {error}\n")
+            staged.rename(self.file)  # never seen half written
+    return Emulated
+
+
 def serin(*arguments, timeout=60, stdin=None, env=None, cwd=None):
     """Runs a command that ends by itself."""
     return subprocess.run([SERIN, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False, input=stdin,

@@ -22,23 +22,6 @@ ZEROS = infer_body([[0.0] * 64])
 ROWS = np.load(MODELS / "digits/eval.npz")["pixels"][:24]
 
 
-@pytest.fixture
-def emulated(tmp_path):
-    """The environment of so many devices, and fail(i, error): from now on everything on device i fails with that error."""
-    class Emulated:
-        def __init__(self, devices=1, memory=None):
-            self.file = tmp_path / "fault"
-            self.env = {"SERIN_EMULATED_DEVICES": str(devices), "SERIN_EMULATED_FAULT": str(self.file)}
-            if memory is not None:
-                self.env["SERIN_EMULATED_MEMORY"] = str(memory)
-
-        def fail(self, device, error=ILLEGAL_ADDRESS):
-            staged = self.file.with_suffix(".new")
-            staged.write_text(f"{device} {error}\n")
-            staged.rename(self.file)  # never seen half written
-    return Emulated
-
-
 def digits(repository, settings="max_batch: 4\n", versions=(1,)):
     models = repository({f"digits/{number}": DIGITS for number in versions})
     (models / "digits/serin.yaml").write_text(settings)

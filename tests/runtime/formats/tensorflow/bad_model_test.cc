@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <limits>
+
 #include "runtime/formats/tensorflow/program.h"
 #include "runtime/formats/tensorflow/proto.h"
 #include "tests/runtime/formats/tensorflow/saved_model.h"
@@ -171,6 +173,23 @@ TEST(BadSavedModel, M9Attributes) {
 TEST(BadSavedModel, M10ShapesThatContradictEachOther) {
   EXPECT_THAT(error_of(model_of({floats("w", {5, 2}, std::vector<float>(10, 1)), {"y", "MatMul", {"x", "w"}, {}}})), HasSubstr("node 'y'"));
   EXPECT_THAT(error_of(model_of({floats("w", {3}, {1, 2, 3}), {"y", "Add", {"x", "w"}, {}}})), HasSubstr("node 'y'"));
+}
+
+/// There are no quantised types here: whatever their scales are, the nodes and types are refused by name.
+TEST(BadSavedModel, M11QuantisedTypesAndOperators) {
+  const Node range = floats("low", {}, {0}), high = floats("high", {}, {std::numeric_limits<float>::quiet_NaN()});
+  const std::string error = error_of(model_of({range,
+                                               high,
+                                               {"q", "QuantizeV2", {"x", "low", "high"}, {{"T", attr_type(11)}}},
+                                               {"y", "Dequantize", {"q", "q:1", "q:2"}, {{"T", attr_type(11)}}}}));
+  EXPECT_THAT(error, AllOf(HasSubstr("2 nodes"), HasSubstr("'q' (QuantizeV2)"), HasSubstr("'y' (Dequantize)")));
+  EXPECT_THAT(error_of(model_of({range, high, {"y", "FakeQuantWithMinMaxVars", {"x", "low", "high"}, {{"num_bits", attr_int(99)}}}})),
+              HasSubstr("'y' (FakeQuantWithMinMaxVars)"));
+  EXPECT_THAT(error_of(model_of({constant("c", 11, tensor_proto<int8_t>(11, {4}, {1, 2, 3, 4})), {"y", "Add", {"x", "c"}, {}}})),
+              HasSubstr("dtype 11"));
+  Model variable = model_with_variable();
+  variable.files[kIndex] = table_of({{"", header_proto()}, {"w", entry_proto(11, {16}, 0, 16, checksum(variable.files[kData]))}});
+  EXPECT_THAT(error_of(variable), HasSubstr("weight 'w': has dtype 11"));
 }
 
 TEST(BadSavedModel, M12ComputeBombs) {

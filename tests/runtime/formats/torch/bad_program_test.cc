@@ -1,4 +1,4 @@
-// Programs with a flaw (M5 to M10, M12), and writes into tensors.
+// Programs with a flaw (M3 to M12), and writes into tensors.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -100,6 +100,20 @@ TEST(TorchProgram, M10_DeclaredTypesThatAreNotSo) {
               HasSubstr("gives f32[2,3], but the program declares f32[2,4]"));
   const std::string narrow = meta(sizes({2, 4}));
   EXPECT_THAT(error_of(read(TestProgram{.nodes = {kAdd}, .x = narrow})), HasSubstr("y"));
+}
+
+/// There are no quantised types here: whatever their scales are, the nodes and types are refused by name.
+TEST(TorchProgram, M11_QuantisedTypesAndOperators) {
+  const std::string aten = node("y", "quantize_per_tensor.default",
+                                {{"input", kX}, {"scale", R"({"as_float": 0.0})"}, {"zero_point", integer(999)}, {"dtype", integer(13)}});
+  EXPECT_THAT(error_of(read(TestProgram{{aten}})), HasSubstr("'y' (torch.ops.aten.quantize_per_tensor.default)"));
+  std::string decomposed = aten;
+  decomposed.replace(decomposed.find("ops.aten"), 8, "ops.quantized_decomposed");
+  EXPECT_THAT(error_of(read(TestProgram{{decomposed}})), HasSubstr("'y' (torch.ops.quantized_decomposed.quantize_per_tensor.default)"));
+  const std::string program = TestProgram{{kAdd}}.json();
+  for (const int quantised : {14, 15, 16})
+    EXPECT_THAT(error_of(read(files_of(program, weight_row(meta(sizes({2, 3}), quantised, sizes({3, 1})))))),
+                HasSubstr(fmt::format("type {}", quantised)));
 }
 
 TEST(TorchProgram, M12_TensorsTooLargeToMake) {
