@@ -75,7 +75,7 @@ Image in_colour(Image image, Color color) {
 
 std::optional<std::string_view> image_format(std::span<const std::byte> file) {
   const Format* const format = find_format(file);
-  return format && format->decode ? std::optional(format->name) : std::nullopt;
+  return format ? std::optional(format->name) : std::nullopt;
 }
 
 Result<Image> decode_image(std::span<const std::byte> file, const DecodeOptions& options) {

@@ -34,7 +34,7 @@ struct DecodeOptions {
 /// Errors, which name the format: kCorrupt (damaged, truncated), kUnsupported (another format, an animation), kTooLarge (more pixels).
 Result<Image> decode_image(std::span<const std::byte> file, const DecodeOptions& options = {});
 
-/// "JPEG", "PNG" ... by the first bytes; nothing: no picture that is decoded.
+/// "JPEG", "PNG" ... by the first bytes, also of a format that is not decoded ("TIFF"); nothing: no picture.
 std::optional<std::string_view> image_format(std::span<const std::byte> file);
 
 }  // namespace serin::steps

@@ -1,4 +1,4 @@
-// containers.cc: runs the operators on sequences and optionals. Sequences are vectors of shared tensors, so inserting one copies no
+// containers.cc: runs the operators on sequences and optionals, and ImageDecoder (pictures.h). Sequences are vectors of shared tensors, so inserting one copies no
 // elements. Negative positions count from the end.
 
 #include "runtime/engine/interpret/containers.h"
@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "runtime/engine/interpret/pictures.h"
 #include "runtime/engine/interpret/tensor_parts.h"
 
 namespace serin::engine {
@@ -167,6 +168,13 @@ Result<Value> get_element(Operands& operands) {
   return std::move(operands[0].elements.front());
 }
 
+Result<Value> decode(const graph::Node& node, const Operands& operands, size_t max_bytes) {
+  SERIN_CHECK(expect(operands, 0, ValueKind::kTensor));
+  if (operands[0].dtype != DType::kUInt8) return invalid(fmt::format("{} are no bytes of a picture", describe(operands[0])));
+  SERIN_TRY(ConstantPtr pixels, decode_picture(node, *operands[0].tensor, max_bytes));
+  return Value::of(std::move(pixels));
+}
+
 Result<Value> compute(const graph::Node& node, Operands& operands, size_t max_bytes) {
   using enum graph::Op;
   switch (node.op) {
@@ -179,6 +187,7 @@ Result<Value> compute(const graph::Node& node, Operands& operands, size_t max_by
     case kSequenceLength: return length(operands);
     case kSplitToSequence: return split(node, operands);
     case kConcatFromSequence: return concat(node, operands, max_bytes);
+    case kImageDecoder: return decode(node, operands, max_bytes);
     case kOptional: return wrap(node, operands);
     case kOptionalHasElement: return has_element(operands);
     case kOptionalGetElement: return get_element(operands);

@@ -17,7 +17,7 @@ std::string_view why(Single::Kind kind) {
     case Single::Kind::kKernel: return "the data decides the size of its result";
     case Single::Kind::kContents: return "elements of its operands decide the size of its result";
     case Single::Kind::kStrings: return "strings";
-    case Single::Kind::kValues: return "control flow, a sequence or an optional";
+    case Single::Kind::kValues: return "control flow, a sequence, an optional or a picture";
   }
   return "?";
 }

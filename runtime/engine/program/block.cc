@@ -8,21 +8,14 @@ namespace {
 
 using enum graph::Op;
 
-constexpr graph::Op kOnValues[] = {kConcatFromSequence,
-                                   kIf,
-                                   kLoop,
-                                   kOptional,
-                                   kOptionalGetElement,
-                                   kOptionalHasElement,
-                                   kScan,
-                                   kSequenceAt,
-                                   kSequenceConstruct,
-                                   kSequenceEmpty,
-                                   kSequenceErase,
-                                   kSequenceInsert,
-                                   kSequenceLength,
-                                   kSequenceMap,
-                                   kSplitToSequence};
+constexpr graph::Op kOnValues[] = {kConcatFromSequence, kIf,
+                                   kImageDecoder,       kLoop,
+                                   kOptional,           kOptionalGetElement,
+                                   kOptionalHasElement, kScan,
+                                   kSequenceAt,         kSequenceConstruct,
+                                   kSequenceEmpty,      kSequenceErase,
+                                   kSequenceInsert,     kSequenceLength,
+                                   kSequenceMap,        kSplitToSequence};
 
 }  // namespace
 

@@ -20,7 +20,7 @@ struct Block {
   static Result<std::shared_ptr<const Block>> make(graph::Graph graph);
 };
 
-/// Whether the interpreter itself computes the operator, on values: control flow, sequences, optionals.
+/// Whether the interpreter itself computes the operator, on values: control flow, sequences, optionals, pictures.
 bool works_on_values(graph::Op op);
 /// The same for a node; also true for an Identity whose operand is not a tensor.
 bool works_on_values(const graph::Graph& graph, const graph::Node& node);

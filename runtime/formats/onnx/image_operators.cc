@@ -82,6 +82,7 @@ constexpr OperatorRow kImageOperators[] = {
     {"DepthToSpace", 1, 1, 1, 1, import_plain, Op::kDepthToSpace, "blocksize mode"},
     {"GlobalLpPool", 1, 1, 1, 1, import_lp_pool, Op::kGlobalLpPool, "p"},
     {"GridSample", 16, 2, 2, 1, import_grid_sample, Op::kGridSample, "align_corners padding_mode"},
+    {"ImageDecoder", 20, 1, 1, 1, import_plain, Op::kImageDecoder, "pixel_format"},
     {"LpPool", 1, 1, 1, 1, import_lp_pool, Op::kLpPool, kWindow},
     {"MaxRoiPool", 1, 2, 2, 1, import_plain, Op::kMaxRoiPool, "pooled_shape spatial_scale"},
     {"MaxUnpool", 9, 2, 3, 1, import_plain, Op::kMaxUnpool, "kernel_shape pads strides"},

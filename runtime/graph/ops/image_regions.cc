@@ -1,4 +1,4 @@
-// Shape rules of operators that take parts of images or rearrange them: RoiAlign, MaxRoiPool, CenterCropPad, DepthToSpace, SpaceToDepth.
+// Shape rules of operators that take parts of images or rearrange them: RoiAlign, MaxRoiPool, CenterCropPad, DepthToSpace, SpaceToDepth. And of ImageDecoder.
 
 #include <algorithm>
 
@@ -55,6 +55,16 @@ Status infer_max_roi_pool(Context& c) {
   SERIN_CHECK(check_bins(c, "pooled_shape", std::min(shape[0], shape[1])));
   SERIN_CHECK(check_bins(c, "pooled_shape", std::max(shape[0], shape[1])));
   return set_regions(c, 5, shape[0], shape[1]);
+}
+
+/// The bytes of a file -> [height, width, channels].
+Status infer_image_decoder(Context& c) {
+  if (c.dtype(0) != DType::kUInt8 && c.dtype(0) != DType::kUndefined) return c.fail("reads {}, it must be u8", print(c.type(0)));
+  if (const Dims* file = c.dims(0); file && file->size() != 1) return c.fail("the file has shape {}, it must be [bytes]", print(*file));
+  const std::string format = c.node().text("pixel_format", "RGB");
+  if (format != "RGB" && format != "BGR" && format != "Grayscale")
+    return c.fail("pixel_format is '{}', it must be RGB, BGR or Grayscale", format);
+  return c.set(0, DType::kUInt8, Dims{c.unknown_dim(), c.unknown_dim(), format == "Grayscale" ? 1 : 3});
 }
 
 Status infer_center_crop_pad(Context& c) {
