@@ -58,9 +58,12 @@ class Builder {
   ValueId unsqueeze(ValueId x, const std::vector<int64_t>& axes);
   ValueId slice(ValueId x, int64_t axis, int64_t begin, int64_t end);
 
-  // Types, as far as they are known.
-  const Type& type(ValueId id) const { return graph_.value(id).type; }
-  DType dtype(ValueId id) const { return id == kNone ? DType::kUndefined : type(id).dtype; }
+  // Types, as far as they are known. That of kNone is unknown: an importer goes on after an error until it is asked for.
+  const Type& type(ValueId id) const {
+    static const Type unknown;
+    return id == kNone ? unknown : graph_.value(id).type;
+  }
+  DType dtype(ValueId id) const { return type(id).dtype; }
   std::optional<size_t> rank(ValueId id) const;
   const std::optional<Dims>& dims(ValueId id) const { return type(id).shape; }
   std::optional<int64_t> size(ValueId id, size_t axis) const;  ///< nothing: a symbol, or unknown

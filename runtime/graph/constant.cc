@@ -28,6 +28,16 @@ void store(std::byte* memory, T value) {
   std::memcpy(memory, &value, sizeof value);
 }
 
+/// Towards 0; beyond the type its ends, and 0 for NaN, where a conversion of C++ is undefined: the number may come from a file.
+template <class T>
+T nearest(double value) {
+  using Limits = std::numeric_limits<T>;
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(Limits::min())) return Limits::min();
+  if (value >= static_cast<double>(Limits::max())) return Limits::max();
+  return static_cast<T>(value);
+}
+
 std::shared_ptr<Constant> without_bytes(DType dtype, const Shape& shape) {
   auto constant = std::make_shared<Constant>();
   constant->dtype = dtype;
@@ -113,14 +123,14 @@ ConstantPtr make_scalar(DType dtype, double value) {
   auto constant = make_mutable_constant(dtype, {}, &memory);
   switch (dtype) {
     case DType::kBool: store(memory, value != 0); break;
-    case DType::kInt8: store(memory, static_cast<int8_t>(value)); break;
-    case DType::kInt16: store(memory, static_cast<int16_t>(value)); break;
-    case DType::kInt32: store(memory, static_cast<int32_t>(value)); break;
-    case DType::kInt64: store(memory, static_cast<int64_t>(value)); break;
-    case DType::kUInt8: store(memory, static_cast<uint8_t>(value)); break;
-    case DType::kUInt16: store(memory, static_cast<uint16_t>(value)); break;
-    case DType::kUInt32: store(memory, static_cast<uint32_t>(value)); break;
-    case DType::kUInt64: store(memory, static_cast<uint64_t>(value)); break;
+    case DType::kInt8: store(memory, nearest<int8_t>(value)); break;
+    case DType::kInt16: store(memory, nearest<int16_t>(value)); break;
+    case DType::kInt32: store(memory, nearest<int32_t>(value)); break;
+    case DType::kInt64: store(memory, nearest<int64_t>(value)); break;
+    case DType::kUInt8: store(memory, nearest<uint8_t>(value)); break;
+    case DType::kUInt16: store(memory, nearest<uint16_t>(value)); break;
+    case DType::kUInt32: store(memory, nearest<uint32_t>(value)); break;
+    case DType::kUInt64: store(memory, nearest<uint64_t>(value)); break;
     case DType::kFloat32: store(memory, static_cast<float>(value)); break;
     case DType::kFloat64: store(memory, value); break;
     case DType::kFloat16:

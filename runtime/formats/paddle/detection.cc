@@ -71,9 +71,10 @@ void import_yolo_box(Node& node, Op /*op*/) {
                   node.number("iou_aware_factor", 0.5),
                   node.flag("clip_bbox", true),
                   node.flag("iou_aware")};
-  const int64_t anchors = yolo.count(), numbers = 5 + yolo.classes;
+  const int64_t anchors = yolo.count();
   if (anchors < 1 || anchors > 1000 || yolo.anchors.size() % 2 != 0 || yolo.classes < 1 || yolo.classes > 1'000'000)
     return node.corrupt("anchors or classes that no detector has");
+  const int64_t numbers = 5 + yolo.classes;
   if (node.rank(x) != 4) return node.corrupt("its operand is no image");
   const ValueId rows = node.size_of(x, 2), columns = node.size_of(x, 3);
   const ValueId sizes = node.b.cast(node.in("ImgSize"), DType::kFloat32);
@@ -139,8 +140,8 @@ void import_prior_box(Node& node, Op /*op*/) {
   const auto rows = node.b.size(input, 2), columns = node.b.size(input, 3), height = node.b.size(image, 2), width = node.b.size(image, 3);
   if (!rows || !columns || !height || !width) return node.refuse("prior boxes of an image of unknown size");
   const auto sizes = prior_sizes(node);
-  const int64_t count = *rows * *columns * static_cast<int64_t>(sizes.size());
-  if (sizes.empty() || *rows < 1 || *columns < 1 || *rows > 65536 || *columns > 65536 || count > (int64_t{1} << 20))
+  if (sizes.empty() || *rows < 1 || *columns < 1 || *rows > 65536 || *columns > 65536 ||
+      *rows * *columns > (int64_t{1} << 20) / static_cast<int64_t>(sizes.size()))
     return node.refuse("so many prior boxes");
   double step_w = node.number("step_w", 0), step_h = node.number("step_h", 0);
   if (step_w == 0 || step_h == 0)

@@ -111,8 +111,9 @@ void import_unfold(Node& node, Op op) {
   const auto channels = node.b.size(x, 1);
   if (!kernel || kernel->size() != 2 || (*kernel)[0] < 1 || (*kernel)[1] < 1 || !channels || *channels < 1 || pads.size() != 4)
     return node.refuse("unfold of this image");
-  const int64_t window = (*kernel)[0] * (*kernel)[1];
-  if (window > 4096 || window * window * *channels > (int64_t{1} << 22)) return node.refuse("unfold with windows this large");
+  constexpr int64_t kMostPlaces = 4096, kMostWeights = int64_t{1} << 22;
+  const int64_t window = (*kernel)[0] <= kMostPlaces / (*kernel)[1] ? (*kernel)[0] * (*kernel)[1] : kMostPlaces + 1;
+  if (window > kMostPlaces || *channels > kMostWeights / (window * window)) return node.refuse("unfold with windows this large");
   std::vector<double> filters(static_cast<size_t>(window * window * *channels), 0.0);
   for (int64_t c = 0; c < *channels; ++c)
     for (int64_t k = 0; k < window; ++k) filters[static_cast<size_t>((c * window + k) * window + k)] = 1;
@@ -131,11 +132,11 @@ void import_temporal_shift(Node& node, Op op) {
   const ValueId x = node.in("X");
   const int64_t frames = node.integer("seg_num", 1);
   const auto channels = node.b.size(x, 1);
-  if (!channels || node.rank(x) != 4 || node.text("data_format", "NCHW") != "NCHW" || frames < 1)
+  if (!channels || node.rank(x) != 4 || node.text("data_format", "NCHW") != "NCHW" || frames < 1 || frames > 65536)
     return node.refuse("temporal_shift of this image");
   const double ratio = node.number("shift_ratio", 0.25), count = static_cast<double>(*channels);
+  if (!(ratio >= 0 && ratio <= 0.5)) return node.corrupt("a part of the channels that they do not have");
   const auto first = static_cast<int64_t>(count * ratio), second = static_cast<int64_t>(count * 2 * ratio);
-  if (first < 0 || second > *channels) return node.corrupt("a part of the channels that they do not have");
   const ValueId sizes = node.shape_of(x), rest = node.b.slice(sizes, 0, 1, 4);
   const ValueId videos = node.b.add(Op::kReshape, {x, node.concat({node.b.integers({-1, frames}), rest}, 0)});
   const ValueId padded = node.unary(op, videos, {{"pads", List{0, 1, 0, 0, 0, 0, 1, 0, 0, 0}}});

@@ -247,6 +247,7 @@ void import_repeat(Node& node, Op op) {
   const ValueId x = node.in("X");
   const size_t rank = node.rank(x);
   const int64_t axis = node.axis(node.integer("dim|axis", 0), rank), times = node.integer("Repeats|repeats", 1);
+  if (node.b.error()) return;
   List repeats(rank + 1, 1);
   repeats[static_cast<size_t>(axis) + 1] = times;
   const ValueId wide = node.binary(op, node.b.unsqueeze(x, {axis + 1}), node.b.integers(repeats));
@@ -294,6 +295,7 @@ void emit_pad(Node& node, ValueId x, const List& axes, const List& pairs, std::s
   List pads(2 * rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<size_t>(node.axis(axes[i], rank));
+    if (node.b.error()) return;
     pads[axis] = pairs[2 * i], pads[rank + axis] = pairs[2 * i + 1];
   }
   if (mode == "replicate") mode = "edge";

@@ -91,6 +91,8 @@ void import_conv(Node& node, Op op) {
   out_image(node, "Output", y);
 }
 
+constexpr int64_t kFarthest = int64_t{1} << 30;  // so that the arithmetic on sizes stays within 64 bits
+
 void import_conv_transpose(Node& node, Op op) {
   const ValueId x = image(node, "Input"), weight = node.in("Filter");
   const size_t axes = spatial_axes(node, x);
@@ -104,6 +106,8 @@ void import_conv_transpose(Node& node, Op op) {
     for (size_t i = 0; i < axes; ++i) {
       const auto from = node.b.size(x, i + 2), kernel = node.b.size(weight, i + 2);
       if (!from || !kernel) return node.refuse("an output size where the input's is unknown");
+      for (const int64_t each : {size[i], *from, *kernel, strides[i], dilations[i], (*pads)[i], (*pads)[axes + i]})
+        if (each < -kFarthest || each > kFarthest) return node.refuse("an output size that no image has");
       extra[i] = size[i] - ((*from - 1) * strides[i] - (*pads)[i] - (*pads)[axes + i] + dilations[i] * (*kernel - 1) + 1);
     }
   }

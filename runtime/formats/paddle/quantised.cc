@@ -93,6 +93,7 @@ void import_fake_abs_max(Node& node, Op /*op*/) {
   if (!known || known->dtype != DType::kFloat32 || known->elements() == 0) return node.refuse("a scale that is computed");
   const bool channels = node.source().type.find("channel_wise") != std::string::npos;
   const auto axis = static_cast<size_t>(channels ? node.axis(node.integer("quant_axis", 0), known->shape.rank()) : 0);
+  if (node.b.error()) return;
   const int64_t count = channels ? known->shape[axis] : 1;
   int64_t run = 1;
   for (size_t i = axis + 1; channels && i < known->shape.rank(); ++i) run *= known->shape[i];

@@ -76,8 +76,7 @@ void give_split(NodeImport& node, ValueId x, int64_t axis, const List& sizes) {
 /// Parts of `each` elements; the last has the rest.
 void give_parts(NodeImport& node, ValueId x, int64_t axis, int64_t length, int64_t each) {
   constexpr int64_t kMostParts = 100'000;
-  if (each <= 0 || (length + each - 1) / each > kMostParts)
-    return node.corrupt(fmt::format("splits {} elements into parts of {}", length, each));
+  if (each <= 0 || (length - 1) / each >= kMostParts) return node.corrupt(fmt::format("splits {} elements into parts of {}", length, each));
   List sizes;
   for (int64_t done = 0; done < length; done += each) sizes.push_back(std::min(each, length - done));
   give_split(node, x, axis, sizes);

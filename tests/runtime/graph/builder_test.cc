@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace serin::graph {
 namespace {
 
@@ -40,6 +42,30 @@ TEST(Builder, KnowsTheElementsOfShapes) {
   EXPECT_EQ(b.elements(kNone), nullptr);
 }
 
+TEST(Builder, KnowsNothingOfAValueThatIsNotThere) {
+  Graph graph;
+  Builder b(graph);
+  EXPECT_EQ(b.dtype(kNone), DType::kUndefined);
+  EXPECT_FALSE(b.dims(kNone));
+  EXPECT_FALSE(b.rank(kNone));
+  EXPECT_FALSE(b.type(kNone).shape);
+}
+
+TEST(Builder, GivesTheEndsOfATypeForNumbersBeyondIt) {
+  Graph graph;
+  Builder b(graph);
+  b.start("n");
+  const auto integer = [&](DType dtype, double value) { return integers_of(*graph.constant(b.number(dtype, value)))->front(); };
+  EXPECT_EQ(integer(DType::kInt32, 1e30), std::numeric_limits<int32_t>::max());
+  EXPECT_EQ(integer(DType::kInt32, -1e30), std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(integer(DType::kInt64, 1e30), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(integer(DType::kInt64, -std::numeric_limits<double>::infinity()), std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(integer(DType::kInt64, std::numeric_limits<double>::quiet_NaN()), 0);
+  EXPECT_EQ(integer(DType::kInt64, -7.9), -7);
+  EXPECT_EQ(integer(DType::kUInt8, -100), 0);
+  EXPECT_EQ(integer(DType::kInt8, 200), 127);
+}
+
 TEST(Builder, GivesEachNodeANameOfItsOwn) {
   Graph graph;
   const ValueId x = graph.add_input("x", Type::tensor(DType::kFloat32, {2}));
@@ -52,8 +78,8 @@ TEST(Builder, GivesEachNodeANameOfItsOwn) {
   std::vector<std::string> names;
   for (const NodeId id : graph.nodes()) names.push_back(graph.node(id).name);
   EXPECT_EQ(names, (std::vector<std::string>{"a", "a/Relu", "a/Relu_2", "a/Relu_3", "b", "b/Relu"}));
-  EXPECT_NE(graph.value(b.constant("w", make_scalar(DType::kFloat32, 1))).name,
-            graph.value(b.constant("w", make_scalar(DType::kFloat32, 1))).name);
+  const ValueId first = b.constant("w", make_scalar(DType::kFloat32, 1)), second = b.constant("w", make_scalar(DType::kFloat32, 1));
+  EXPECT_NE(graph.value(first).name, graph.value(second).name);
 }
 
 TEST(Builder, KeepsTheFirstError) {

@@ -202,6 +202,13 @@ TEST(PaddleM11, Scales) {
   EXPECT_NE(quantised({1, 2, 3}), "(it was read)");
 }
 
+TEST(PaddleM11, ChannelsOfANumber) {
+  const auto vars = std::vector<Encoder>{var("x", {-1, 4}), var("w", {}, true), var("y", {}), var("s", {1})};
+  const Encoder quantise = op("fake_channel_wise_quantize_abs_max", {{"X", {"w"}}}, {{"Out", {"y"}}, {"OutScale", {"s"}}});
+  EXPECT_THAT(error_of(read(program({block(vars, {feed("x"), quantise, fetch("y")})}), stored_tensor(kF32, {}, raw_bytes<float>({1})))),
+              HasSubstr("axis 0 of a tensor of rank 0"));
+}
+
 TEST(PaddleM12, SizesThatNoMachineHas) {
   const auto made = [](const Dims& shape) {
     return error_of(read(

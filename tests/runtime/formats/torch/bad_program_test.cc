@@ -79,6 +79,7 @@ TEST(TorchProgram, WeightsMayBeTransposed) {
 
 TEST(TorchProgram, M9_BrokenArguments) {
   EXPECT_THAT(error_of_node("relu.default", {}), HasSubstr("has no tensor 'self'"));
+  EXPECT_THAT(error_of_node("as_strided.default", {{"size", ints("2, 3")}, {"stride", ints("3, 1")}}), HasSubstr("has no tensor 'self'"));
   EXPECT_THAT(error_of_node("relu.default", {{"self", integer(3)}}), HasSubstr("argument 'self' is int"));
   EXPECT_THAT(error_of_node("softmax.int", {{"self", kX}, {"dim", integer(2)}}), HasSubstr("axis 2 of a tensor of rank 2"));
   EXPECT_THAT(error_of_node("permute.default", {{"self", kX}, {"dims", ints("0, 0")}}), HasSubstr("y"));
