@@ -82,7 +82,8 @@ void import_recurrent(NodeImport& node, Op op) {
   // torch: input, forget, cell, output; reset, update, new. ONNX: input, output, forget, cell; update, reset, hidden.
   const List order = lstm ? List{0, 3, 1, 2} : op == Op::kGRU ? List{1, 0, 2} : List{0};
   const auto hidden = node.b.size(weights[1], 1);
-  if (!hidden) return node.unsupported("an unknown number of hidden units");
+  constexpr int64_t kMostUnits = int64_t{1} << 31;
+  if (!hidden || *hidden > kMostUnits) return node.unsupported("an unknown number of hidden units");
   ValueId x = node.tensor("input");
   if (node.rank(x) != 3) return node.unsupported("a sequence without a batch");
   if (batch_first) x = node.b.transpose(x, {1, 0, 2});
