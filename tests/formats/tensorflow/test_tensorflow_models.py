@@ -4,6 +4,7 @@ The weights are drawn again, and the model is written as its users have it. Requ
 below with the reason.
 """
 
+import collections
 import json
 import os
 import re
@@ -12,7 +13,9 @@ import subprocess
 import numpy as np
 import pytest
 import stored
+import structure
 import tensorflow_recipe
+from materialise import materialise
 
 LONG = os.environ.get("SERIN_LONG") == "1"
 # Models of many weights, which take seconds each.
@@ -125,6 +128,27 @@ def test_one_architecture_of_two_frameworks(folder):
     model = helper.make_model(helper.make_graph(nodes, "torch", [x], [y], constants), opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     onnx.save(model, folder / "small_cnn.onnx")
     assert nameless(optimised(path)) == nameless(optimised(folder / "small_cnn.onnx"))
+
+
+def operators(path):
+    """How often each operator is in the optimised graph."""
+    done = subprocess.run([stored.SERIN, "inspect", path], capture_output=True, text=True, timeout=100, check=True)
+    return collections.Counter(found[2] for line, _ in structure.last_graph(done.stdout) if (found := structure.NODE.match(line)))
+
+
+@pytest.mark.skipif(not LONG, reason="large: SERIN_LONG=1")
+def test_resnet50_has_the_operators_of_torchs_export(folder):
+    """Keras' strides are at other convolutions, its images have channels last, and it ends in probabilities."""
+    path, *_ = prepared("resnet50", folder)
+    assert operators(path) == operators(materialise("resnet50")) + collections.Counter(["Transpose", "Softmax"])
+
+
+def test_bert_has_the_layers_of_torchs_export(folder):
+    """Embeddings and masks differ with the exporter; what each layer costs does not."""
+    mine, its = operators(prepared("bert", folder)[0]), operators(materialise("bert_tiny_dynamo"))
+    costly = ("Attention", "LayerNormalization", "Reshape", "Transpose", "MatMul", "Softmax")
+    assert {name: mine[name] for name in costly} == {name: its[name] for name in costly}
+    assert mine["FusedMatMul"] == its["FusedMatMul"] + 2, "a pooler and a classifier"
 
 
 def test_repositories_of_other_servers(folder, tmp_path):
