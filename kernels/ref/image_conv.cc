@@ -12,11 +12,6 @@ namespace serin::kernels::ref {
 
 namespace {
 
-Windows windows_of(const Attributes& attributes) {
-  return {attributes.integers("kernel_shape"), attributes.integers("strides"), attributes.integers("dilations"),
-          attributes.integers("pads")};
-}
-
 /// Seen from the larger tensor, the windows of a transposed convolution are those of the convolution: `cell` of (large, small).
 template <class T>
 Fault run_transpose(const Windows& windows, int64_t group, Inputs in, Outputs out) {

@@ -11,11 +11,6 @@ namespace serin::kernels::ref {
 
 namespace {
 
-Windows windows_of(const Attributes& attributes) {
-  return {attributes.integers("kernel_shape"), attributes.integers("strides"), attributes.integers("dilations"),
-          attributes.integers("pads")};
-}
-
 /// The position of an element within its plane, counted with the first axis running fastest.
 int64_t column_major(const Shape& x, int64_t offset) {
   int64_t position = 0, step = product(x, 2, x.rank());

@@ -86,7 +86,7 @@ Prepared multinomial(const GenericDesc& desc, std::string& why) {
   });
 }
 
-constexpr GenericRow kRows[] = {
+constexpr GenericRow kRandomRows[] = {
     {"Bernoulli", bernoulli},          {"Multinomial", multinomial},
     {"RandomNormal", random_normal},   {"RandomNormalLike", random_normal},
     {"RandomUniform", random_uniform}, {"RandomUniformLike", random_uniform},
@@ -94,6 +94,6 @@ constexpr GenericRow kRows[] = {
 
 }  // namespace
 
-std::span<const GenericRow> random_kernels() { return kRows; }
+std::span<const GenericRow> random_kernels() { return kRandomRows; }
 
 }  // namespace serin::kernels::ref

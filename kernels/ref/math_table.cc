@@ -9,7 +9,7 @@ namespace serin::kernels::ref {
 
 namespace {
 
-constexpr GenericRow kRows[] = {
+constexpr GenericRow kMathRows[] = {
     {"BitShift", bit_shift},
     {"BitwiseAnd", bitwise_and},
     {"BitwiseNot", bitwise_not},
@@ -25,7 +25,7 @@ constexpr GenericRow kRows[] = {
 };
 
 std::vector<GenericRow> joined() {
-  std::vector<GenericRow> rows(std::begin(kRows), std::end(kRows));
+  std::vector<GenericRow> rows(std::begin(kMathRows), std::end(kMathRows));
   for (const auto part : {random_kernels(), window_kernels()}) rows.insert(rows.end(), part.begin(), part.end());
   return rows;
 }

@@ -77,7 +77,7 @@ Prepared mel_weight_matrix(const GenericDesc& desc, std::string& why) {
   });
 }
 
-constexpr GenericRow kRows[] = {
+constexpr GenericRow kWindowRows[] = {
     {"BlackmanWindow", window<Cosines{0.42, 0.5, 0.08}>},
     {"HammingWindow", window<Cosines{25.0 / 46, 21.0 / 46, 0}>},
     {"HannWindow", window<Cosines{0.5, 0.5, 0}>},
@@ -86,6 +86,6 @@ constexpr GenericRow kRows[] = {
 
 }  // namespace
 
-std::span<const GenericRow> window_kernels() { return kRows; }
+std::span<const GenericRow> window_kernels() { return kWindowRows; }
 
 }  // namespace serin::kernels::ref

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/attributes.h"
 #include "kernels/tensor.h"
 
 namespace serin::kernels::ref {
@@ -58,5 +59,11 @@ struct Windows {
            std::ranges::all_of(strides, positive) && std::ranges::all_of(dilations, positive);
   }
 };
+
+/// As ONNX names the attributes of an operator with windows.
+inline Windows windows_of(const Attributes& attributes) {
+  return {attributes.integers("kernel_shape"), attributes.integers("strides"), attributes.integers("dilations"),
+          attributes.integers("pads")};
+}
 
 }  // namespace serin::kernels::ref
