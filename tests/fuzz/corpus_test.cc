@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <vector>
 
 #include "tests/fuzz/config_anything.h"
 #include "tests/fuzz/doors_anything.h"
+#include "tests/fuzz/files.h"
 #include "tests/fuzz/formats_anything.h"
 #include "tests/fuzz/http_anything.h"
 #include "tests/fuzz/infer_anything.h"
@@ -30,11 +29,6 @@ std::vector<fs::path> inputs(const char* target) {
   for (const auto& entry : fs::directory_iterator(fs::path(SERIN_CORPUS) / target)) files.push_back(entry.path());
   std::ranges::sort(files);
   return files;
-}
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 /// Also damaged, and cut off.

@@ -16,6 +16,7 @@
 #include "runtime/formats/tensorflow/savedmodel.h"
 #include "runtime/formats/torch/torch.h"
 #include "runtime/formats/trees/trees.h"
+#include "tests/fuzz/files.h"
 #include "tests/fuzz/load_anything.h"
 #include "tests/runtime/formats/tensorflow/saved_model.h"
 #include "tests/runtime/formats/torch/archive.h"
@@ -26,8 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using Parts = std::vector<std::string>;
 using Read = Result<graph::Graph>;
-
-constexpr std::string_view kBetween = "\n===\n";
 
 /// One for the process, in memory if the machine has such a folder.
 class Folder {

@@ -4,21 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 
+#include "tests/fuzz/files.h"
 #include "tests/fuzz/load_anything.h"
 
 namespace serin::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void load(const std::string& bytes) { load_anything(std::as_bytes(std::span(bytes))); }
 
@@ -39,7 +33,7 @@ class Regression : public ::testing::TestWithParam<fs::path> {};
 TEST_P(Regression, IsSurvived) { load(read_file(GetParam())); }
 
 INSTANTIATE_TEST_SUITE_P(Found, Regression, ::testing::ValuesIn(regressions()),
-                         [](const auto& info) { return info.param.stem().string(); });
+                         [](const auto& file) { return file.param.stem().string(); });
 
 TEST(Damaged, M2BitsFlippedInModelsThatAreThenRun) {
   std::mt19937 random(1);

@@ -6,12 +6,12 @@
 #include <string>
 
 #include "runtime/steps/text/tokenizer.h"
+#include "tests/fuzz/files.h"
 #include "tests/fuzz/must.h"
 
 namespace serin::fuzz {
 namespace {
 
-constexpr std::string_view kBetween = "\n===\n";
 constexpr std::string_view kText =
     "Hello, \u4f60\u597d [MASK] 123 \u00e9\u0301 caf\ufb01 \U0001F468\u200d\U0001F469 it's  "
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";

@@ -299,7 +299,6 @@ Case attention(DType dtype, const Heads& n) {
                  random_of(dtype, {n.batch, n.kv_heads, n.kv_len, n.v_head}, 3)},
       .outputs = {{dtype, {n.batch, n.q_heads, n.q_len, n.v_head}}}};
 }
-void set(Case& c, const std::string& key, Attribute value) { std::get<Generic>(c.op).attributes.set(key, std::move(value)); }
 /// Weights are rounded to the type, and so is y: of values about 1.
 Tolerance attended(DType dtype) { return {spacing(dtype), spacing(dtype)}; }
 

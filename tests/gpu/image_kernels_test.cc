@@ -9,7 +9,6 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32;
 constexpr Tolerance kFloats{1e-4, 1e-5};  // coordinates are computed in float on a device, sums are held in it
 
 void agree(const Case& c, Tolerance) { expect_agrees(c, kFloats); }

@@ -266,7 +266,6 @@ Case attention(int64_t batch, int64_t q_heads, int64_t kv_heads, int64_t q_len, 
                      random_tensor({batch, kv_heads, kv_len, v_head}, 3)},
           .outputs = {{DType::kFloat32, {batch, q_heads, q_len, v_head}}}};
 }
-void set(Case& c, const std::string& key, Attribute value) { std::get<Generic>(c.op).attributes.set(key, std::move(value)); }
 
 TEST(DeviceKernels, Attends) {
   constexpr Tolerance kTolerance{1e-4, 1e-5};

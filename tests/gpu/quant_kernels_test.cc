@@ -9,7 +9,7 @@ namespace serin::kernels::test {
 namespace {
 
 using quant::bytes, quant::number, quant::scales, quant::zero;
-constexpr DType kU8 = DType::kUInt8, kS8 = DType::kInt8, kF32 = DType::kFloat32;
+constexpr DType kU8 = DType::kUInt8, kS8 = DType::kInt8;
 
 void agree(const Case& c, Tolerance tolerance) { expect_agrees(c, tolerance); }
 /// As if no weight were known at load.

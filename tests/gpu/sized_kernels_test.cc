@@ -11,8 +11,7 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32, kI64 = DType::kInt64, kBool = DType::kBool;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+constexpr DType kI64 = DType::kInt64, kBool = DType::kBool;
 
 Generic generic(const std::string& name, const std::vector<std::pair<std::string, Attribute>>& attributes = {}) {
   Generic op{name, {}};

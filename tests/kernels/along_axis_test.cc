@@ -9,7 +9,7 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32, kI64 = DType::kInt64, kBool = DType::kBool;
+constexpr DType kI64 = DType::kInt64, kBool = DType::kBool;
 
 class AlongAxis : public EveryIsa {};
 SERIN_ON_EVERY_ISA(AlongAxis);

@@ -12,7 +12,6 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32;
 constexpr Tolerance kTolerance{1e-5, 2e-6}, kRoundedTolerance{0, 5e-3};  // in bf16 the weights of the values are rounded, too
 
 struct Heads {
@@ -31,13 +30,6 @@ Case attention(const Heads& h, bool flat = false) {
                      random_tensor(operand(h.kv_heads, h.kv_len, h.v_head), 3)},
           .outputs = {{kF32, operand(h.q_heads, h.q_len, h.v_head)}}};
 }
-
-void set(Case& c, const std::string& key, Attribute value) { std::get<Generic>(c.op).attributes.set(key, std::move(value)); }
-
-struct Target {
-  Isa isa;
-  bool bf16 = false;
-};
 
 class Attends : public testing::TestWithParam<Target> {
  protected:

@@ -7,8 +7,6 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32;
-
 class Bf16 : public testing::Test {
  protected:
   void SetUp() override {

@@ -12,8 +12,6 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32;
-
 struct Form {
   int64_t n, c, h, w, m;
   std::vector<int64_t> kernel = {3, 3}, strides = {1, 1}, pads = {1, 1, 1, 1}, dilations = {1, 1};
@@ -29,11 +27,6 @@ int64_t outputs(const Form& f, size_t axis, int64_t size) {
 }
 
 Shape blocks_of(const Shape& plain, int64_t b) { return {plain[0], (plain[1] + b - 1) / b, plain[2], plain[3], b}; }
-
-struct Target {
-  Isa isa;
-  bool bf16 = false;
-};
 
 class Blocked : public testing::TestWithParam<Target> {
  protected:

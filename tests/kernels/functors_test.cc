@@ -8,11 +8,11 @@
 #include <cmath>
 #include <limits>
 
-namespace serin::kernels {
+#include "tests/kernels/harness.h"
+
+namespace serin::kernels::test {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr int32_t kIntMin = std::numeric_limits<int32_t>::min();
 constexpr int32_t kIntMax = std::numeric_limits<int32_t>::max();
 constexpr int64_t kLongMin = std::numeric_limits<int64_t>::min();
@@ -186,4 +186,4 @@ TEST(Float16, DoubleIsRoundedOnce) {
 }
 
 }  // namespace
-}  // namespace serin::kernels
+}  // namespace serin::kernels::test

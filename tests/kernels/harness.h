@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstring>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -72,6 +74,15 @@ struct Case {
   std::string str() const;
 };
 
+/// Sets an attribute of an operator known by name.
+inline void set(Case& c, const std::string& key, Attribute value) { std::get<Generic>(c.op).attributes.set(key, std::move(value)); }
+
+inline constexpr DType kF32 = DType::kFloat32;
+inline constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+
+inline Tensor floats(const Shape& shape, const std::vector<float>& values) { return {shape, values}; }
+inline Tensor longs(const Shape& shape, const std::vector<int64_t>& values) { return {shape, values}; }
+
 /// Normally distributed f32.
 Tensor random_tensor(const Shape& shape, uint32_t seed, float scale = 1.f);
 /// Small integers of any dtype (0 and 1 for bool).
@@ -101,6 +112,11 @@ std::vector<std::string> expect_rows_match_reference(const Backend& backend, con
 /// Backends without oneDNN, made once for each instruction set; the one with only reference rows.
 const Backend& backend(Isa isa);
 const Backend& reference_backend();
+/// A parameter of tests: rows of an instruction set, or those for bf16.
+struct Target {
+  Isa isa;
+  bool bf16 = false;
+};
 /// The best instruction set, with the rows for bf16 where there are any.
 const Backend& bf16_backend();
 /// f32 whose elements are bf16.

@@ -12,7 +12,6 @@
 
 namespace serin::kernels::test::images {
 
-constexpr DType kF32 = DType::kFloat32;
 using Integers = std::vector<int64_t>;
 
 inline Tensor absent() { return {DType::kUndefined, Shape{0}}; }

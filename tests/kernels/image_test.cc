@@ -13,7 +13,6 @@ namespace {
 class Images : public EveryIsa {};
 SERIN_ON_EVERY_ISA(Images);
 
-constexpr DType kF32 = DType::kFloat32;
 using Integers = std::vector<int64_t>;
 
 TEST_P(Images, ResizeLargerAndSmallerOnEitherAxis) {

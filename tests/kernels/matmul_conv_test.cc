@@ -11,7 +11,6 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32;
 constexpr Tolerance kTolerance{1e-5, 1e-5};  // sums of terms of both signs: measured against the largest result
 
 struct Library {

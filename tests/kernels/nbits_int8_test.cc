@@ -10,8 +10,6 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32;
-
 Tensor bytes(const Shape& shape, uint32_t seed) { return random_integers(DType::kUInt8, shape, seed, 0, 255); }
 
 Case few_bits(int64_t block, int64_t rows, int64_t k, int64_t n, const Tensor& x) {

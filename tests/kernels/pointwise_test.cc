@@ -9,7 +9,6 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr DType kF32 = DType::kFloat32;
 using Step = Pointwise::Step;
 
 class PointwiseKernels : public EveryIsa {

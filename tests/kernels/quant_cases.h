@@ -9,7 +9,7 @@
 
 namespace serin::kernels::test::quant {
 
-constexpr DType kU8 = DType::kUInt8, kS8 = DType::kInt8, kF32 = DType::kFloat32;
+constexpr DType kU8 = DType::kUInt8, kS8 = DType::kInt8;
 
 inline Tensor absent() { return Tensor(DType::kUndefined, Shape{0}); }
 inline Tensor bytes(DType dtype, const Shape& shape, uint32_t seed) {

@@ -35,6 +35,4 @@ inline Case recurrent(const std::string& name, const RecurrentSizes& s, bool bat
   return c;
 }
 
-inline void set(Case& c, const std::string& key, Attribute value) { std::get<Generic>(c.op).attributes.set(key, std::move(value)); }
-
 }  // namespace serin::kernels::test

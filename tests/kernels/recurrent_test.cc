@@ -10,11 +10,9 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr Tolerance kTolerance{1e-5, 5e-6};
-
 class Recurrences : public EveryIsa {
  protected:
-  static void expect_match(const Case& c) { EveryIsa::expect_match(c, kTolerance); }
+  static void expect_match(const Case& c) { EveryIsa::expect_match(c, {1e-5, 5e-6}); }
 };
 SERIN_ON_EVERY_ISA(Recurrences);
 

@@ -15,12 +15,6 @@ using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-Tensor floats(const Shape& shape, const std::vector<float>& values) { return {shape, values}; }
-Tensor longs(const Shape& shape, const std::vector<int64_t>& values) { return {shape, values}; }
-
 std::vector<float> run_floats(const Op& op, std::vector<Tensor> inputs, const Shape& y) {
   return run_reference({.op = op, .inputs = std::move(inputs), .outputs = {{DType::kFloat32, y}}})[0].values<float>();
 }

@@ -15,11 +15,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-Tensor floats(const Shape& shape, const std::vector<float>& values) { return {shape, values}; }
-Tensor longs(const Shape& shape, const std::vector<int64_t>& values) { return {shape, values}; }
-
 Generic generic(const std::string& name, const std::vector<std::pair<std::string, Attribute>>& attributes = {}) {
   Generic op{name, {}};
   for (const auto& [key, value] : attributes) op.attributes.set(key, value);
@@ -123,7 +118,6 @@ TEST(Selection, ResizeByARoundedScaleMeetsWholeCoordinates) {
 }
 
 TEST(Selection, GridSampleTakesNanAndInfinityForOutside) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
   const Case c{.op = generic("GridSample", {{"mode", std::string("cubic")}}),
                .inputs = {floats({1, 1, 2, 2}, {1, 2, 3, 4}), floats({1, 1, 3, 2}, {kNan, 0, kInf, 0, -1e30f, kNan})},
                .outputs = {{DType::kFloat32, {1, 1, 1, 3}}}};

@@ -15,8 +15,6 @@ constexpr int64_t kSizes[] = {0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 6
 class Vector : public EveryIsa {};
 SERIN_ON_EVERY_ISA(Vector);
 
-constexpr DType kF32 = DType::kFloat32;
-
 struct NamedUnary {
   UnaryFn fn;
   float alpha = 0.f, beta = 0.f;
@@ -179,7 +177,6 @@ TEST_P(Vector, Reduce) {
 }
 
 TEST_P(Vector, ReduceOfNanAndInfinity) {
-  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
   const Tensor x({3, 3}, std::vector<float>{1, kNan, 2, kInf, 1, 2, kInf, 1, -kInf});
   for (int fn = 0; fn <= static_cast<int>(ReduceFn::kSumSquare); ++fn) {
     expect_match({.op = Reduce{static_cast<ReduceFn>(fn), {1}}, .inputs = {x}, .outputs = {{kF32, {3}}}}, {0, 0});
