@@ -14,7 +14,7 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
-from parts import CHECKS, COSTLY, DEVICES, E2E, IMAGES, ROOT, TESTS, files_of_sanitized, test_files
+from parts import CHECKS, COSTLY, DEVICES, E2E, FRONT, IMAGES, ROOT, TESTS, files_of_sanitized, test_files
 
 CPP = (".h", ".cc", ".cuh", ".cu")
 SOURCES = ("kernels", "runtime", "router")
@@ -55,9 +55,21 @@ def depends_on(name):
     own = {path for paths in COSTLY[name].values() for path in paths}
     if name == IMAGES:
         return own | {ROOT / path for path in ("CMakeLists.txt", "cmake", "deploy", "tests/deploy", "runtime/cli/serve", ".dockerignore")}, set()
+    if name == FRONT:
+        return front_depends_on()
     assert name == DEVICES
     places, sources = around(TESTS / "gpu/CMakeLists.txt")
     return places | own | {TESTS / "conformance"}, {layer for layer in sources if not layer.startswith("runtime/formats")}
+
+
+def front_depends_on():
+    """The libraries that tests/sanitized copies, and the tests that ask the copies. The rest of these programs is compiled as always."""
+    programs = TESTS / "sanitized/CMakeLists.txt"
+    named = set(re.findall(r"\bserin_\w+|\b\w+_test\b", programs.read_text()))
+    homes = {name: home for name, home in libraries().items() if name in named}
+    sources = {layer for layer in layering().ALLOWED if any((ROOT / layer).is_relative_to(home) for home in homes.values())}
+    tests = {cmake_file(name).parent for name in named if name.endswith("_test")}
+    return {programs.parent, *tests, *files_of_sanitized("front")}, sources
 
 
 def base():

@@ -36,15 +36,15 @@ def main():
         return 2
     if not arguments.names and not arguments.long:
         chosen = [part for part in chosen if not part.sanitized]
-    if arguments.long:
-        os.environ["SERIN_LONG"] = "1"
-    else:
-        chosen = without_twins(chosen)
     for name in COSTLY if not arguments.names and not arguments.long else ():
         kept = chosen if affected.touches(name, arguments.affected or "") else without_costly(chosen, name)
         if kept != chosen:
             say(f"{name} are left out: nothing that they depend on has changed")
         chosen = kept
+    if arguments.long:
+        os.environ["SERIN_LONG"] = "1"
+    else:
+        chosen = without_twins(chosen)  # after the above: without sanitized copies the ordinary program is asked
     if arguments.affected is not None:
         say("affected: " + (" ".join(dict.fromkeys(part.name for part in chosen)) or "nothing"))
         if not chosen:

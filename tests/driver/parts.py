@@ -32,10 +32,11 @@ SHARED = [  # what several of its threads have to do with
 SANITIZED_FILES = {"front": OUTSIDE, "asan": OUTSIDE, "tsan": SHARED}
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
 EMULATED = "serin_cuda_emulated_plugin"
-DEVICES, IMAGES = "tests on the emulated device", "tests of images"
+DEVICES, IMAGES, FRONT = "tests on the emulated device", "tests of images", "tests of sanitized copies"
 COSTLY = {  # take minutes, so only what can change their results makes them run in every run: their files by part (affected.touches)
     DEVICES: {E2E: [TESTS / "e2e/devices"], "models": [TESTS / "models/test_device.py"], "gpu": [TESTS / "gpu"]},
     IMAGES: {"deploy": [TESTS / "deploy/test_images.py"]},
+    FRONT: {},  # the group `front`
 }
 PROGRAM = ["serin", "serin_onednn"]  # a Python test drives the program itself
 ALSO_NEEDED = {  # by Python tests, beside it
@@ -206,6 +207,8 @@ def without_twins(parts):
 
 def without_costly(parts, name):
     """The parts without those tests."""
+    if name == FRONT:
+        return [part for part in parts if part.kind != "front"]
     kept = []
     for part in parts:
         files = COSTLY[name].get(part.name, [])

@@ -74,10 +74,12 @@ def test_costly_tests_run_once_what_they_depend_on_has_changed(monkeypatch):
 
     for path in "kernels/cuda/norm.cu", "kernels/functors.h", "runtime/engine/plan/arena.cc", "tests/gpu/memory_test.cc", "tests/models/test_device.py":
         assert touches("README.md", path) == [parts.DEVICES], path
+    for path in "runtime/net/http.h", "runtime/serving/apis/grpc/codec.cc", "router/proxy/proxy.cc", "tests/runtime/net/tls_test.cc", "tests/e2e/net/test_bad_http.py":
+        assert touches(path) == [parts.FRONT], path
     for path in "CMakeLists.txt", "deploy/docker/Dockerfile", "runtime/cli/serve/serve_as.cc", "tests/deploy/images.py":
         assert touches(path) == [parts.IMAGES], path
     assert touches("tests/gpu/CMakeLists.txt", "cmake/rooms.cmake") == [parts.DEVICES, parts.IMAGES]
-    assert touches() == touches("runtime/net/http.h", "router/admin/api.cc", "tests/models/test_models.py", "kernels/cuda/README.md", "runtime/formats/onnx/onnx.h") == []
+    assert touches() == touches("router/admin/api.cc", "tests/e2e/router/test_route.py", "tests/models/test_models.py", "kernels/cuda/README.md", "runtime/formats/onnx/onnx.h") == []
 
     def fails(commit):
         raise LookupError(commit)
@@ -88,6 +90,7 @@ def test_costly_tests_run_once_what_they_depend_on_has_changed(monkeypatch):
 
 def test_without_costly_tests_only_they_are_left_out():
     assert {part.name: part.left_out for part in parts.without_costly(all_parts(), parts.IMAGES) if part.left_out} == {"deploy": [TESTS / "deploy/test_images.py"]}
+    assert {part.kind for part in all_parts()} - {part.kind for part in parts.without_costly(all_parts(), parts.FRONT)} == {"front"}
     kept = parts.without_costly(all_parts(), parts.DEVICES)
     assert len(kept) == len(all_parts()) - 2
     assert "gpu" not in {part.name for part in kept} and not any(parts.EMULATED in part.targets for part in kept)
