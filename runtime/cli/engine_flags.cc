@@ -75,6 +75,7 @@ Result<Engine> make_engine(const EngineFlags& flags) {
   engine.backend = kernels::make_cpu_backend(cpu, &engine.note);
   if (flags.device != "cpu") engine.note += (engine.device ? ", cuda: " : ", no cuda: ") + found;
   engine.options.threads = flags.threads;
+  engine.options.signature = flags.signature;
   engine.options.disabled_passes.insert(flags.disabled_passes.begin(), flags.disabled_passes.end());
   return engine;
 }
@@ -92,7 +93,7 @@ Result<std::shared_ptr<engine::Model>> load(const EngineFlags& flags, const std:
   const auto engine = std::make_shared<Engine>(std::move(made));
   std::shared_ptr<engine::Model> model;
   if (flags.precision == "int8") {
-    SERIN_TRY(graph::Graph graph, engine::read_model(path));
+    SERIN_TRY(graph::Graph graph, engine::read_model(path, engine->options));
     SERIN_TRY(samples::Int8Model quantised, quantised_model(flags, *engine, std::move(graph), 1));
     model = std::move(quantised.model);
   } else {
@@ -138,7 +139,7 @@ Result<LoadedModel> load_model(const EngineFlags& flags, const Engine& engine, g
 }
 
 Result<LoadedModel> load_model(const EngineFlags& flags, const Engine& engine, const std::string& path, int64_t batch) {
-  SERIN_TRY(graph::Graph graph, engine::read_model(path));
+  SERIN_TRY(graph::Graph graph, engine::read_model(path, engine.options));
   return load_model(flags, engine, std::move(graph), batch);
 }
 
@@ -166,6 +167,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_option("--device", flags.device, "cpu, cuda, or auto: cuda if there is a device")->capture_default_str();
   command.add_option("--cuda-plugin", flags.cuda_plugin, "libserin_cuda.so; default: next to the program, if there is a driver");
   command.add_option("--cuda-cache", flags.cuda_cache, kCudaCacheHelp);
+  command.add_option("--signature", flags.signature, "of a SavedModel; default: serving_default, or the only one");
   command.add_option("--disable-pass", flags.disabled_passes, "leave out this pass; can be given several times");
   command
       .add_option("--precision", flags.precision,

@@ -28,7 +28,8 @@ struct EngineFlags {
   std::string cuda_plugin;     ///< libserin_cuda.so; empty: next to the program, if there is a driver
   std::string cuda_cache;      ///< kCudaCacheHelp
   std::string precision = "fp32";
-  std::string samples;  ///< folder of inputs for `--precision auto` and for the ranges of int8; empty: made-up inputs
+  std::string samples;    ///< folder of inputs for `--precision auto` and for the ranges of int8; empty: made-up inputs
+  std::string signature;  ///< of a SavedModel; empty: the standard one
   std::vector<std::string> disabled_passes;
   std::map<std::string, int64_t> dims;  ///< --dim seq=128
 };

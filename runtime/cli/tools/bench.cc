@@ -224,7 +224,7 @@ int run_bench(const BenchOptions& given) {
 void add_bench(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("bench", "Measure how long one run of a model takes, without a server");
   auto options = std::make_shared<BenchOptions>();
-  command->add_option("model", options->model, "model.onnx")->required();
+  command->add_option("model", options->model, "file or folder of a model")->required();
   command->add_option("--batch", options->batch, "rows in one run")->capture_default_str();
   command->add_option("--seconds", options->seconds, "seconds to measure")->capture_default_str();
   command->add_flag("--profile", options->profile, "then print the time of each kernel, and the slowest steps");

@@ -180,7 +180,7 @@ int run_check(const CheckOptions& options) {
 void add_check(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("check", "Run a model on stored inputs and compare with stored outputs");
   auto options = std::make_shared<CheckOptions>();
-  command->add_option("model", options->model, "model.onnx")->required();
+  command->add_option("model", options->model, "file or folder of a model")->required();
   command->add_option("folder", options->folder, "folder with test_data_set_*/{input,output}_*.{pb,npy}, or one such data set")->required();
   command->add_option("--rtol", options->rtol, "allowed error as a share of the expected element")->capture_default_str();
   command->add_option("--atol", options->atol, "allowed error as a share of the largest expected element")->capture_default_str();

@@ -142,6 +142,11 @@ void print_reasons(const char* title, const json::value& list) {
 
 void print_text(const json::object& report) {
   std::cout << "model " << text(report.at("model")) << "\n";
+  if (report.contains("signature")) {
+    std::cout << "signature " << text(report.at("signature"));
+    for (const json::value& other : report.at("other_signatures").get_array()) std::cout << "; --signature " << text(other);
+    std::cout << "\n";
+  }
   print_interface("inputs", report.at("inputs"));
   print_interface("outputs", report.at("outputs"));
   const json::value& parameters = report.at("parameters");
@@ -184,12 +189,16 @@ int run_inspect(const InspectOptions& options) {
   if (!flags) return fail_inspect(flags.error(), flags.error().code == Code::kInvalidArgument ? kUsage : kCannotRun);
   auto engine = make_engine(*flags);
   if (!engine) return fail_inspect(engine.error(), kUsage);
-  auto graph = engine::read_model(options.model);
+  auto graph = engine::read_model(options.model, engine->options);
   if (!graph) return fail_inspect(graph.error(), kCannotRun);
   const auto inferred = graph::infer_shapes(*graph);
 
   json::object report;
   report["model"] = options.model;
+  if (const auto& signature = graph->signature; !signature.name.empty()) {
+    report["signature"] = signature.name;
+    report["other_signatures"] = json::array(signature.others.begin(), signature.others.end());
+  }
   report["inputs"] = interface(*graph, graph->inputs(), {});
   report["outputs"] = interface(*graph, graph->outputs(), graph->output_names());
   report["parameters"] = parameters(*graph);
@@ -243,7 +252,7 @@ int run_inspect(const InspectOptions& options) {
 void add_inspect(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("inspect", "Print a model's inputs, outputs and graph, before and after the passes");
   auto options = std::make_shared<InspectOptions>();
-  command->add_option("model", options->model, "model.onnx")->required();
+  command->add_option("model", options->model, "file or folder of a model")->required();
   command->add_flag("--explain", options->explain,
                     "print the plan: the kernel of each step, the kernels that refused it, the place of results");
   command->add_flag("--json", options->json, "print one JSON object");

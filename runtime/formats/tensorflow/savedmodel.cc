@@ -44,9 +44,10 @@ Result<Chosen> choose_signature(const MetaGraph& graph, std::string_view wanted)
   const bool usual = std::ranges::find(names, "serving_default") != names.end();
   if (wanted.empty() && (usual || names.size() == 1)) wanted = usual ? "serving_default" : names.front();
   if (wanted.empty())
-    return Error{Code::kUnsupported,
-                 fmt::format("has several signatures, and none is 'serving_default': 'signatures' in serin.yaml chooses among {}",
-                             fmt::join(names, ", "))};
+    return Error{
+        Code::kUnsupported,
+        fmt::format("has several signatures, and none is 'serving_default': 'signatures' in serin.yaml or --signature chooses among {}",
+                    fmt::join(names, ", "))};
   if (std::ranges::find(names, wanted) == names.end())
     return Error{Code::kNotFound, fmt::format("has no signature '{}'; it has {}", wanted, fmt::join(names, ", "))};
   Chosen chosen{&graph.signatures.at(wanted), {std::string(wanted), std::string(graph.signatures.at(wanted).method), {}}};

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from conftest import ON_FREE_PORTS, ROOT, Process, call, run_client
+from conftest import ON_FREE_PORTS, ROOT, Process, call, run_client, serin
 
 sys.path += [str(ROOT / folder) for folder in ("tests/formats", "tests/formats/tensorflow", "tests/models")]
 
@@ -27,6 +27,20 @@ def server(tmp_path_factory):
     process = Process(tmp_path_factory.mktemp("logs"), "serve", "--models", folder, *ON_FREE_PORTS)
     yield process
     assert process.end() == 0
+
+
+def test_tools_choose_a_signature(tmp_path):
+    tensorflow_recipe.materialise("several_signatures", tmp_path / "1")
+    standard = json.loads(serin("inspect", tmp_path / "1", "--json").stdout)
+    assert standard["signature"] == "serving_default" and "embed" in standard["other_signatures"]
+    embed = json.loads(serin("inspect", tmp_path / "1", "--json", "--signature", "embed").stdout)
+    assert embed["signature"] == "embed" and embed["outputs"] != standard["outputs"]
+    assert "signature embed; --signature " in serin("inspect", tmp_path / "1", "--signature", "embed").stdout
+    assert serin("bench", tmp_path / "1", "--signature", "embed", "--seconds", "0.1").returncode == 0
+    refused = serin("inspect", tmp_path / "1", "--signature", "embedding")
+    assert refused.returncode == 3 and "has no signature 'embedding'; it has " in refused.stderr
+    refused = serin("inspect", ROOT / "models/digits/1/model.onnx", "--signature", "embed")
+    assert refused.returncode == 3 and "signature 'embed': only a SavedModel has signatures" in refused.stderr
 
 
 @pytest.fixture(scope="module")

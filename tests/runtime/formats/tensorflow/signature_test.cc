@@ -45,7 +45,7 @@ TEST(Signatures, AreChosenByName) {
 TEST(Signatures, WithoutTheUsualOneAreNotGuessed) {
   Model model = with_signatures();
   model.signature = "other";
-  EXPECT_THAT(error_of(model), HasSubstr("'signatures' in serin.yaml chooses among again, other, sums"));
+  EXPECT_THAT(error_of(model), HasSubstr("'signatures' in serin.yaml or --signature chooses among again, other, sums"));
   EXPECT_TRUE(read(model, {}, {.signature = "other"}));
 }
 
