@@ -10,8 +10,9 @@ PAGE = "runtime/cli/REFERENCE.md"
 COMMANDS = ["serve", "check", "bench", "inspect", "load", "route", "version"]
 ACTIONS = ["start", "apply", "diff", "status", "watch", "set-weight", "pause", "resume", "promote", "abort", "undo", "retry", "outcomes", "explain", "history", "validate",
            "import", "simulate", "drill", "schema"]
+REGISTRY = ["add", "list", "show", "tag", "retire", "attach", "pull", "history", "verify", "gc"]
 WITHOUT_ROUTER = ["validate", "import", "simulate", "schema"]
-ALL = [[command] for command in COMMANDS] + [["rollout", action] for action in ACTIONS]
+ALL = [[command] for command in COMMANDS] + [["rollout", action] for action in ACTIONS] + [["registry", action] for action in REGISTRY]
 
 
 @functools.lru_cache
@@ -60,15 +61,16 @@ def subcommands(text):
 
 
 def test_commands():
-    assert subcommands(serin("--help")) == set(COMMANDS) | {"rollout"}
+    assert subcommands(serin("--help")) == set(COMMANDS) | {"registry", "rollout"}
     table = page(PAGE)[:page(PAGE).index("## Exit codes")]
-    assert {words(row[0])[0] for row in rows(table)} == set(COMMANDS) | {"rollout"}
+    assert {words(row[0])[0] for row in rows(table)} == set(COMMANDS) | {"registry", "rollout"}
 
 
-def test_actions():
-    assert subcommands(serin("rollout", "--help")) == set(ACTIONS)
-    table = section(page(PAGE), "`serin rollout`").split("###")[0]
-    assert [words(row[0])[0] for row in rows(table)] == ACTIONS
+@pytest.mark.parametrize("command, actions", [("rollout", ACTIONS), ("registry", REGISTRY)])
+def test_actions(command, actions):
+    assert subcommands(serin(command, "--help")) == set(actions)
+    table = section(page(PAGE), f"`serin {command}`").split("###")[0]
+    assert [words(row[0])[0] for row in rows(table)] == actions
 
 
 def test_exit_codes():

@@ -1,0 +1,294 @@
+// registry.cc: `serin registry`: versions of models, their tags, their origin and the record of changes (runtime/registry).
+//
+// The registry refuses a model that Serin cannot read: nobody shall find that out when it is deployed.
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <memory>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/registry/registry_text.h"
+#include "runtime/engine/engine.h"
+#include "runtime/registry/registry.h"
+
+namespace serin::cli {
+namespace {
+
+namespace json = boost::json;
+using registry::Reference;
+using registry::Registry;
+using registry::Version;
+
+struct RegistryOptions {
+  std::string folder, name, path, tag, reason, by, settings;
+  std::vector<std::string> tags, origin;
+  uint64_t version = 0;  ///< 0: the next
+  int days = 30;
+  bool remove = false, json = false;
+};
+
+/// The person or program at the other end of the terminal, as far as the machine knows.
+std::string user_and_host() {
+  const passwd* const user = ::getpwuid(::geteuid());
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  return fmt::format("{}@{}", user ? std::string(user->pw_name) : std::to_string(::geteuid()), host.data());
+}
+
+json::array types(const graph::Graph& graph, std::span<const graph::ValueId> ids, std::span<const std::string> names) {
+  json::array list;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const graph::Value& value = graph.value(ids[i]);
+    list.emplace_back(fmt::format("{}: {}", i < names.size() ? names[i] : value.name, graph::print(value.type)));
+  }
+  return list;
+}
+
+/// What is known of a model without running it.
+Result<std::string> details_of(const std::string& path) {
+  SERIN_TRY(const graph::Graph graph, engine::read_model(path));
+  return json::serialize(json::object{{"schema", "serin.model/1"},
+                                      {"inputs", types(graph, graph.inputs(), {})},
+                                      {"outputs", types(graph, graph.outputs(), graph.output_names())}});
+}
+
+Result<registry::Origin> origin_of(const std::vector<std::string>& given) {
+  registry::Origin origin;
+  for (const std::string& each : given) {
+    const size_t equals = each.find('=');
+    if (equals == 0 || equals == std::string::npos) return invalid(fmt::format("--origin '{}' is not KEY=VALUE", each));
+    if (!origin.emplace(each.substr(0, equals), each.substr(equals + 1)).second)
+      return invalid(fmt::format("--origin {} is given twice", each.substr(0, equals)));
+  }
+  return origin;
+}
+
+void print(const json::value& value) { fmt::print("{}\n", json::serialize(value)); }
+
+Status add(const RegistryOptions& options) {
+  registry::Addition addition{.model = options.path, .settings = options.settings};
+  SERIN_TRY(addition.origin, origin_of(options.origin));
+  SERIN_TRY(addition.details, details_of(options.path));
+  if (options.version > 0) addition.number = options.version;
+  Registry registry(options.folder);
+  SERIN_TRY(const registry::Added added, registry.add(options.name, addition, options.by));
+  const std::string name = fmt::format("{}:{}", options.name, added.version.number);
+  for (const std::string& tag : options.tags) SERIN_CHECK(registry.tag({options.name, added.version.digest}, tag, options.by));
+  if (options.json) {
+    json::object object = json_of(options.name, added.version);
+    object["existed"] = added.existed;
+    print(object);
+  } else {
+    fmt::print("{} {} {}\n", name, added.existed ? "has these contents already:" : "added:", added.version.digest);
+  }
+  return {};
+}
+
+Status list(const RegistryOptions& options) {
+  const Registry registry(options.folder);
+  SERIN_TRY(std::vector<std::string> models, registry.models());
+  if (!options.name.empty()) models = {options.name};
+  json::array all;
+  for (const std::string& model : models) {
+    SERIN_TRY(const std::vector<Version> versions, registry.versions(model));
+    if (!options.json) fmt::print("{}\n", model);
+    for (const Version& version : versions) {
+      if (options.json)
+        all.push_back(json_of(model, version));
+      else
+        fmt::print("{}\n", line_of(version));
+    }
+  }
+  if (options.json) print(all);
+  return {};
+}
+
+Status show(const RegistryOptions& options) {
+  SERIN_TRY(const Reference reference, Reference::parse(options.name));
+  SERIN_TRY(const Version version, Registry(options.folder).find(reference));
+  if (options.json)
+    print(json_of(reference.model, version));
+  else
+    fmt::print("{}", describe(reference.model, version));
+  return {};
+}
+
+Status tag(const RegistryOptions& options) {
+  SERIN_TRY(const Reference reference, Reference::parse(options.name));
+  Registry registry(options.folder);
+  if (options.remove) return registry.untag(reference.model, options.tag, options.by);
+  SERIN_CHECK(registry.tag(reference, options.tag, options.by));
+  SERIN_TRY(const Version version, registry.find(reference));
+  fmt::print("{}:{} is {}:{}\n", reference.model, options.tag, reference.model, version.number);
+  return {};
+}
+
+Status retire(const RegistryOptions& options) {
+  SERIN_TRY(const Reference reference, Reference::parse(options.name));
+  return Registry(options.folder).retire(reference, options.reason, options.by);
+}
+
+Status attach(const RegistryOptions& options) {
+  SERIN_TRY(const Reference reference, Reference::parse(options.name));
+  return Registry(options.folder).attach(reference, options.path, options.by);
+}
+
+Status pull(const RegistryOptions& options) {
+  SERIN_TRY(const Reference reference, Reference::parse(options.name));
+  SERIN_TRY(const registry::Pulled pulled, Registry(options.folder).pull(reference, options.path));
+  if (options.json) {
+    json::object object = json_of(reference.model, pulled.version);
+    object["folder"] = pulled.folder;
+    object["existed"] = pulled.existed;
+    print(object);
+  } else {
+    fmt::print("{}{}\n", pulled.folder, pulled.existed ? " was there already" : "");
+  }
+  return {};
+}
+
+Status history(const RegistryOptions& options) {
+  SERIN_TRY(const std::vector<registry::Change> changes, Registry(options.folder).history(options.name));
+  json::array all;
+  for (const registry::Change& change : changes) {
+    if (options.json)
+      all.push_back(
+          {{"at", change.at}, {"by", change.by}, {"event", change.event}, {"version", change.version}, {"detail", change.detail}});
+    else
+      fmt::print("{}  {:<8} {:>4}  {}  ({})\n", change.at, change.event, change.version, change.detail, change.by);
+  }
+  if (options.json) print(all);
+  return {};
+}
+
+Status collect(const RegistryOptions& options) {
+  Registry registry(options.folder);
+  SERIN_TRY(std::vector<std::string> models, registry.models());
+  if (!options.name.empty()) models = {options.name};
+  for (const std::string& model : models) {
+    SERIN_TRY(const registry::Collected done, registry.gc(model, options.days, options.by));
+    for (const std::string& version : done.versions) fmt::print("{}:{} removed\n", model, version);
+    fmt::print("{}: {} blobs, {} bytes freed\n", model, done.blobs, done.bytes);
+  }
+  return {};
+}
+
+/// kNo where a problem was found.
+int verify(const RegistryOptions& options) {
+  const Registry registry(options.folder);
+  auto models = options.name.empty() ? registry.models() : Result<std::vector<std::string>>(std::vector{options.name});
+  Status status = models ? Status() : Status(models.error());
+  size_t found = 0;
+  for (size_t i = 0; status && i < models->size(); ++i) {
+    const auto problems = registry.verify((*models)[i]);
+    if (!problems) {
+      status = problems.error();
+      break;
+    }
+    for (const std::string& problem : *problems) std::fprintf(stderr, "%s\n", problem.c_str());
+    found += problems->size();
+    if (problems->empty()) fmt::print("{}: all digests and the history agree\n", (*models)[i]);
+  }
+  if (status) return found == 0 ? kYes : kNo;
+  std::fprintf(stderr, "serin registry verify: %s\n", status.error().message.c_str());
+  return status.error().code == Code::kInvalidArgument ? kUsage : kCannotRun;
+}
+
+}  // namespace
+
+void add_registry(CLI::App& app, int& exit_code) {
+  auto* registry =
+      app.add_subcommand("registry", "Keep versions of models in a folder, with tags, origin, reports and a record of changes");
+  registry->require_subcommand(1);
+  const auto action = [&](const char* name, const char* help, std::function<int(const RegistryOptions&)> run) {
+    auto* command = registry->add_subcommand(name, help);
+    auto options = std::make_shared<RegistryOptions>();
+    options->by = user_and_host();
+    command->add_option("registry", options->folder, "folder of the registry")->required();
+    command->callback([options, run = std::move(run), &exit_code] { exit_code = run(*options); });
+    return std::pair(command, options.get());
+  };
+  const auto reported = [](const char* name, Status (*run)(const RegistryOptions&)) {
+    return [name, run](const RegistryOptions& options) -> int {
+      const Status done = run(options);
+      if (done) return kYes;
+      std::fprintf(stderr, "serin registry %s: %s\n", name, done.error().message.c_str());
+      return done.error().code == Code::kInvalidArgument ? kUsage : kCannotRun;
+    };
+  };
+  const auto who = [](CLI::App* command, RegistryOptions* options) {
+    command->add_option("--by", options->by, "person or program that the record names; default: the user and the machine");
+  };
+  const auto which = [](CLI::App* command, RegistryOptions* options) {
+    command->add_option("version", options->name, "MODEL (its newest version), MODEL:3, MODEL:production or MODEL@sha256:...")->required();
+  };
+  const auto as_json = [](CLI::App* command, RegistryOptions* options) {
+    command->add_flag("--json", options->json, "print one JSON document");
+  };
+
+  const auto [adding, added] = action("add", "Add a model as a new version", reported("add", add));
+  adding->add_option("model", added->name, "name of the model")->required();
+  adding->add_option("files", added->path, "file of the model, or folder of its files")->required();
+  adding->add_option("--version", added->version, "number of the version; default: the next")->check(CLI::PositiveNumber);
+  adding->add_option("--tag", added->tags, "also give it this tag; can be given several times")->allow_extra_args(false);
+  adding->add_option("--origin", added->origin, "KEY=VALUE to remember, such as commit=4f2c or data=sha256:...; can be given several times")
+      ->allow_extra_args(false);
+  adding->add_option("--settings", added->settings, "serin.yaml to serve it with");
+  who(adding, added);
+  as_json(adding, added);
+
+  const auto [listing, listed] = action("list", "List models and versions", reported("list", list));
+  listing->add_option("model", listed->name, "only this one");
+  as_json(listing, listed);
+
+  const auto [showing, shown] = action("show", "Show a version: files, origin, tags, reports", reported("show", show));
+  which(showing, shown);
+  as_json(showing, shown);
+
+  const auto [tagging, tagged] = action("tag", "Give a version a tag, which any other version loses", reported("tag", tag));
+  which(tagging, tagged);
+  tagging->add_option("tag", tagged->tag, "such as production")->required();
+  tagging->add_flag("--remove", tagged->remove, "take the tag away instead");
+  who(tagging, tagged);
+
+  const auto [retiring, retired] =
+      action("retire", "Take a version out of use; it is neither newest nor tagged nor pulled any more", reported("retire", retire));
+  which(retiring, retired);
+  retiring->add_option("--reason", retired->reason, "shown to everybody who asks for it")->required();
+  who(retiring, retired);
+
+  const auto [attaching, attached] =
+      action("attach", "Attach a file to a version, such as the report of an evaluation", reported("attach", attach));
+  which(attaching, attached);
+  attaching->add_option("file", attached->path, "the file")->required();
+  who(attaching, attached);
+
+  const auto [pulling, pulled] = action("pull", "Write a version into a folder that `serin serve --models` reads", reported("pull", pull));
+  which(pulling, pulled);
+  pulling->add_option("into", pulled->path, "folder of models: the version becomes INTO/MODEL/NUMBER")->required();
+  as_json(pulling, pulled);
+
+  const auto [recalling, recalled] = action("history", "Print all changes of a model", reported("history", history));
+  recalling->add_option("model", recalled->name, "name of the model")->required();
+  as_json(recalling, recalled);
+
+  const auto [verifying, verified] =
+      action("verify", "Read everything and compare it with its digests; exit code 1 if something differs", verify);
+  verifying->add_option("model", verified->name, "only this one");
+
+  const auto [collecting, collected] =
+      action("gc", "Remove versions that are retired for some time, and files that nothing names", reported("gc", collect));
+  collecting->add_option("model", collected->name, "only this one");
+  collecting->add_option("--days", collected->days, "for how long a version must be retired")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  who(collecting, collected);
+}
+
+}  // namespace serin::cli
