@@ -120,7 +120,7 @@ Result<std::vector<Change>> Registry::history(const std::string& model) const {
   return read_history(layout.folder() + "/history.jsonl", annotation(index.annotations, kHistory));
 }
 
-Result<Pulled> Registry::pull(const Reference& reference, const std::string& destination) const {
+Result<Pulled> Registry::pull(const Reference& reference, const std::string& destination, Settings settings) const {
   SERIN_TRY(const OciLayout layout, layout_of(folder_, reference.model));
   SERIN_TRY(const FolderLock lock, FolderLock::acquire(layout.folder(), FolderLock::Mode::kShared));  // gc() waits
   SERIN_TRY(const Index index, layout.index());
@@ -131,7 +131,7 @@ Result<Pulled> Registry::pull(const Reference& reference, const std::string& des
   fs::create_directories(model, error);
   if (error) return io_error(model, error);
   for (const StoredFile& file : version.files)
-    if (file.settings) SERIN_CHECK(write_settings(layout, file, model));
+    if (file.settings && settings == Settings::kWrite) SERIN_CHECK(write_settings(layout, file, model));
   if (fs::exists(folder, error)) {
     SERIN_TRY(const bool same, holds(folder, version));
     if (!same)
@@ -142,8 +142,12 @@ Result<Pulled> Registry::pull(const Reference& reference, const std::string& des
   for (const StoredFile& file : version.files)
     if (!file.settings) SERIN_CHECK(copy_checked(layout, file, unfinished.path() / file.path));
   fs::rename(unfinished.path(), folder, error);
-  if (error) return io_error(folder, error);
-  return Pulled{std::move(version), folder.string()};
+  if (!error) return Pulled{std::move(version), folder.string()};
+  std::error_code unknown;
+  if (!fs::exists(folder, unknown)) return io_error(folder, error);
+  SERIN_TRY(const bool same, holds(folder, version));  // another process was faster
+  if (!same) return io_error(folder, error);
+  return Pulled{std::move(version), folder.string(), /*existed=*/true};
 }
 
 Result<std::vector<std::string>> Registry::verify(const std::string& model) const {
@@ -160,7 +164,7 @@ Result<std::vector<std::string>> Registry::verify(const std::string& model) cons
       problems.push_back(fmt::format("{}: {} has other contents than its digest says", of, layout.blob_path(file.digest)));
   };
   for (const Descriptor& entry : index->manifests) {
-    const std::string name = annotation(entry.annotations, kRefName), of = name.empty() ? "report" : model + ":" + name;
+    const std::string name = annotation(entry.annotations, kRefName), of = name.empty() ? "report" : fmt::format("{}:{}", model, name);
     const auto manifest = layout.manifest(entry.digest);
     if (!manifest) {
       problems.push_back(fmt::format("{}: {}", of, manifest.error().message));

@@ -41,6 +41,9 @@ struct Pulled {
   bool existed = false;  ///< it was there already, with the same contents
 };
 
+/// Whether pull() writes serin.yaml next to the folder of the version.
+enum class Settings : uint8_t { kWrite, kLeave };
+
 struct Collected {
   std::vector<std::string> versions;  ///< retired ones that were removed: "digits:3"
   uint64_t blobs = 0, bytes = 0;
@@ -70,7 +73,7 @@ class Registry {
 
   /// Writes DESTINATION/model/number, as `serin serve --models DESTINATION` reads it. Each byte is compared with its digest first; the
   /// folder appears in one step. kCorrupt names the file; kAlreadyExists: there is a folder with other contents.
-  Result<Pulled> pull(const Reference& reference, const std::string& destination) const;
+  Result<Pulled> pull(const Reference& reference, const std::string& destination, Settings settings = Settings::kWrite) const;
   /// Reads everything and answers each problem: digests, sizes, names, the chain of the history. kNotFound: no such model.
   Result<std::vector<std::string>> verify(const std::string& model) const;
   /// Removes versions that were retired at least `days` ago, and blobs that nothing names.

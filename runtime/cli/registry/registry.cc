@@ -1,6 +1,6 @@
 // registry.cc: `serin registry`: versions of models, their tags, their origin and the record of changes (runtime/registry).
 //
-// The registry refuses a model that Serin cannot read: nobody shall find that out when it is deployed.
+// A model that Serin cannot read, and settings with an unknown key, are refused here and not where they are deployed.
 
 #include <fmt/format.h>
 #include <pwd.h>
@@ -16,6 +16,7 @@
 #include "runtime/cli/registry/registry_text.h"
 #include "runtime/engine/engine.h"
 #include "runtime/registry/registry.h"
+#include "runtime/serving/settings/settings.h"
 
 namespace serin::cli {
 namespace {
@@ -75,6 +76,7 @@ Status add(const RegistryOptions& options) {
   registry::Addition addition{.model = options.path, .settings = options.settings};
   SERIN_TRY(addition.origin, origin_of(options.origin));
   SERIN_TRY(addition.details, details_of(options.path));
+  if (!options.settings.empty()) SERIN_CHECK(serving::read_model_settings(options.settings));
   if (options.version > 0) addition.number = options.version;
   Registry registry(options.folder);
   SERIN_TRY(const registry::Added added, registry.add(options.name, addition, options.by));

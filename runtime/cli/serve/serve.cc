@@ -20,6 +20,7 @@
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve/freed_memory.h"
 #include "runtime/cli/serve/lost_devices.h"
+#include "runtime/cli/serve/registry_source.h"
 #include "runtime/cli/serve/serve_options.h"
 #include "runtime/cli/serve/serve_ports.h"
 #include "runtime/cli/serve/try_it.h"
@@ -101,7 +102,9 @@ Result<serving::ModelSource> source_of(const ServeOptions& options) {
   if (source.roots.empty())
     return Error{Code::kInvalidArgument,
                  fmt::format("nothing to serve is named: {}", kWhereModelsLie[static_cast<size_t>(options.dialect)])};
+  SERIN_CHECK(use_registries(source, options.registry_cache));
   if (options.name.empty()) return source;
+  if (source.list.files) return Error{Code::kInvalidArgument, fmt::format("--name {}: models of a registry have names", options.name)};
   if (source.roots.size() > 1)
     return Error{Code::kInvalidArgument,
                  fmt::format("--name {}: is for one model, but {} places are given", options.name, source.roots.size())};

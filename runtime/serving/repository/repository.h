@@ -145,7 +145,8 @@ class Repository {
   std::vector<ModelRoot> roots_;    // used by the repository's thread only, once it runs, like the next five
   std::vector<ModelRoot> granted_;  // places at opening, or in the list: an admin request can reach no others
   std::vector<ModelRoot> absent_;   // named places that do not exist yet
-  FileStamp list_seen_, list_read_;
+  std::vector<FileStamp> list_seen_, list_read_;
+  std::chrono::steady_clock::time_point list_retry_ = std::chrono::steady_clock::time_point::max();
   bool list_holds_ = true;  // the served models correspond to the list
   Published<Catalogue> catalogue_;
   std::map<std::string, Known> known_;  // loaded or tried models; used by the repository's thread only, like the next two

@@ -17,6 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::seconds kRetryAfter{10};
+
+std::vector<FileStamp> stamps_of(const ModelList& list) {
+  std::vector<FileStamp> stamps;
+  for (const std::string& file : list.files ? list.files() : std::vector{list.path}) stamps.push_back(FileStamp::of(file));
+  return stamps;
+}
+
 }  // namespace
 
 /// Before anything is loaded. Of a list one place has to be there, where none is waited for.
@@ -63,9 +71,9 @@ std::vector<ModelRoot> Repository::present_of(std::vector<ModelRoot> roots) {
 
 /// As often as was asked for. A list that differs from look to look is being written.
 void Repository::watch_list() {
-  const FileStamp now = FileStamp::of(source_.list.path);
-  if (now != std::exchange(list_seen_, now)) return;
-  if (now != list_read_) return (void)read_list();  // said where it happened
+  std::vector<FileStamp> now = stamps_of(source_.list);
+  if (now != list_seen_) return list_seen_.swap(now);
+  if (now != list_read_ || std::chrono::steady_clock::now() >= list_retry_) return (void)read_list();  // said where it happened
   take_what_has_come();
 }
 
@@ -79,10 +87,12 @@ void Repository::take_what_has_come() {
 /// Whether anything is to be served otherwise than before. What makes no sense changes nothing, and is said.
 Result<bool> Repository::read_list() {
   const ModelList& list = source_.list;
-  list_read_ = FileStamp::of(list.path);
+  list_read_ = stamps_of(list);
+  list_retry_ = std::chrono::steady_clock::time_point::max();
   auto listed = list.read(list.path);
   const Status fine = listed ? check_labels(listed->roots) : Status(listed.error());
   if (!fine) {
+    if (list.files) list_retry_ = std::chrono::steady_clock::now() + kRetryAfter;
     log::error("{}{}; what is loaded goes on serving", listed ? list.path + ": " : "", fine.error().message);
     return fine.error();
   }

@@ -56,9 +56,11 @@ struct ListedModels {
   std::vector<std::string> remarks = {};  ///< parts of the file without effect, for the log
 };
 
-/// Such a file, which is read again while the server runs.
+/// Such a file, or a registry, which is read again while the server runs.
 struct ModelList {
   std::string path = {};  ///< empty: there is none
+  /// Files whose changes make it be read again, also those of a read that failed, ten seconds later. Null: `path`, by a change alone.
+  std::function<std::vector<std::string>()> files = {};
   std::function<Result<ListedModels>(const std::string& path)> read = {};
   std::optional<std::chrono::milliseconds> poll = {};  ///< interval; 0: on request; absent: the interval for places
   std::vector<std::string> remarks = {};               ///< remarks of the first read

@@ -210,12 +210,14 @@ def test_a_damaged_index_is_named(registry, damage, words):
     (("tag", "REGISTRY", "digits", "latest"), "'latest' is always the newest", 2), (("tag", "REGISTRY", "digits", "a b"), "a name has 1 to 128 letters", 2),
     (("add", "REGISTRY", "digits", "README.md"), "models of these formats are read", 3), (("add", "REGISTRY", "digits", "nowhere"), "nowhere", 3),
     (("add", "REGISTRY", "digits", DIGITS / "1", "--origin", "commit"), "--origin 'commit' is not KEY=VALUE", 2),
-    (("add", "REGISTRY", "digits", DIGITS / "1", "--settings", "nowhere.yaml"), "nowhere.yaml", 3),
+    (("add", "REGISTRY", "digits", DIGITS / "2", "--settings", "nowhere.yaml"), "nowhere.yaml", 3),
+    (("add", "REGISTRY", "digits", DIGITS / "2", "--settings", "bad.yaml"), "bad.yaml:1:1: unknown key 'max_bach'; allowed: max_batch, ", 2),
     (("attach", "REGISTRY", "digits", "nowhere.json"), "nowhere.json", 3), (("list", "nowhere"), "nowhere", 3), (("history", "REGISTRY", "nope"), "has no model 'nope'", 3),
 ])
 def test_wrong_arguments_are_named(registry, tmp_path, arguments, words, code):
     add(registry, 1)
     (tmp_path / "README.md").write_text("no model")
+    (tmp_path / "bad.yaml").write_text("max_bach: 4\n")
     given = [registry if each == "REGISTRY" else each for each in arguments]
     result = serin("registry", *given, cwd=tmp_path)
     assert result.returncode == code and words in result.stderr, result.stderr

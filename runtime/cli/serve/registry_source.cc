@@ -1,0 +1,178 @@
+#include "runtime/cli/serve/registry_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "runtime/registry/registry.h"
+#include "runtime/registry/sha256.h"
+
+namespace serin::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using registry::Reference;
+using registry::Registry;
+using registry::Version;
+
+constexpr std::string_view kScheme = "registry://", kTag = "production";
+
+/// What one place names: versions of one model, or the tagged one of each.
+struct Place {
+  std::string folder;
+  std::optional<Reference> reference;
+};
+
+/// The last part is a model if it names a version, or if a model lies there.
+Result<Place> parse(std::string text) {
+  text.erase(0, kScheme.size());
+  while (text.size() > 1 && text.ends_with('/')) text.pop_back();
+  if (text.empty()) return invalid(fmt::format("'{}' names no folder", kScheme));
+  const size_t slash = text.rfind('/');
+  const std::string last = text.substr(slash == std::string::npos ? 0 : slash + 1);
+  std::error_code error;
+  const bool has_version = last.find_first_of(":@") != std::string::npos;
+  if (!has_version && !fs::exists(text + "/oci-layout", error)) return Place{text, {}};
+  SERIN_TRY(Reference reference, Reference::parse(last));
+  if (!has_version) reference.version = kTag;
+  return Place{slash == std::string::npos ? "." : text.substr(0, std::max<size_t>(slash, 1)), std::move(reference)};
+}
+
+Result<std::string> cache_folder(const std::string& asked) {
+  if (!asked.empty()) return asked;
+  const auto absolute = [](const char* name) {
+    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing changes it
+    return value && value[0] == '/' ? std::string(value) : std::string();
+  };
+  if (const std::string cache = absolute("XDG_CACHE_HOME"); !cache.empty()) return cache + "/serin/models";
+  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.cache/serin/models";
+  return invalid("there is no folder for models of a registry: give one with --registry-cache");
+}
+
+/// Versions of one model, as they are to be served.
+struct Wanted {
+  std::string folder;  ///< of the registry
+  std::map<uint64_t, Version> versions;
+  serving::Labels labels;
+};
+
+/// Reads the registries, and copies what is not in the cache.
+class Registries {
+ public:
+  Registries(std::vector<Place> places, std::string cache) : places_(std::move(places)), cache_(std::move(cache)) {}
+
+  Result<serving::ListedModels> read() {
+    std::map<std::string, Wanted> wanted;
+    for (const Place& place : places_) SERIN_CHECK(add(place, wanted));
+    serving::ListedModels listed;
+    for (const auto& [model, each] : wanted) {
+      SERIN_TRY(listed.roots.emplace_back(), pull(model, each));
+    }
+    return listed;
+  }
+
+  /// The folders, for models that are added, and the indices.
+  std::vector<std::string> files() const {
+    std::vector<std::string> files;
+    for (const Place& place : places_) {
+      if (place.reference) {
+        files.push_back(fmt::format("{}/{}/index.json", place.folder, place.reference->model));
+        continue;
+      }
+      files.push_back(place.folder);
+      const auto models = Registry(place.folder).models();
+      for (const std::string& model : models ? *models : std::vector<std::string>())
+        files.push_back(fmt::format("{}/{}/index.json", place.folder, model));
+    }
+    return files;
+  }
+
+ private:
+  static Status add(const Place& place, std::map<std::string, Wanted>& wanted) {
+    const Registry registry(place.folder);
+    if (place.reference) {
+      SERIN_TRY(Version version, registry.find(*place.reference));
+      if (version.retired && place.reference->version != version.digest)
+        return Error{Code::kFailedPrecondition, fmt::format("{} is retired: {}", place.reference->str(), *version.retired)};
+      return add(place.folder, *place.reference, std::move(version), wanted);
+    }
+    SERIN_TRY(const std::vector<std::string> models, registry.models());
+    for (const std::string& model : models) {
+      SERIN_TRY(std::vector<Version> versions, registry.versions(model));
+      for (Version& version : versions)
+        if (std::ranges::find(version.tags, kTag) != version.tags.end())
+          SERIN_CHECK(add(place.folder, {model, std::string(kTag)}, std::move(version), wanted));
+    }
+    return {};
+  }
+
+  static Status add(const std::string& folder, const Reference& reference, Version version, std::map<std::string, Wanted>& wanted) {
+    Wanted& model = wanted.try_emplace(reference.model, Wanted{folder, {}, {}}).first->second;
+    if (model.folder != folder) return invalid(fmt::format("model '{}' is named in {} and in {}", reference.model, model.folder, folder));
+    if (std::ranges::find(version.tags, reference.version) != version.tags.end()) model.labels[reference.version] = version.number;
+    const uint64_t number = version.number;
+    model.versions.emplace(number, std::move(version));
+    return {};
+  }
+
+  /// One folder for each registry and each serin.yaml: versions with other settings are never mixed.
+  Result<serving::ModelRoot> pull(const std::string& model, const Wanted& wanted) {
+    const Version& highest = wanted.versions.rbegin()->second;
+    const auto settings = std::ranges::find(highest.files, true, &registry::StoredFile::settings);
+    std::error_code error;
+    const std::string origin = fmt::format("{} {}", fs::absolute(wanted.folder, error).lexically_normal().string(),
+                                           settings == highest.files.end() ? "" : settings->digest);
+    constexpr size_t kDigits = 16;
+    const std::string into = fmt::format("{}/{}", cache_, registry::digest_of(origin).substr(sizeof("sha256:") - 1, kDigits));
+    serving::ModelRoot root{.path = into + "/" + model, .name = model, .versions = serving::VersionPolicy(), .labels = wanted.labels};
+    for (const auto& [number, version] : wanted.versions) {
+      root.versions->specific.push_back(number);
+      if (!copied_.insert(fmt::format("{}/{}", root.path, number)).second) continue;  // compared once, not at every change of a tag
+      if (const auto pulled =
+              Registry(wanted.folder)
+                  .pull({model, version.digest}, into, number == highest.number ? registry::Settings::kWrite : registry::Settings::kLeave);
+          !pulled) {
+        copied_.erase(fmt::format("{}/{}", root.path, number));
+        return pulled.error();
+      }
+    }
+    return root;
+  }
+
+  std::vector<Place> places_;
+  std::string cache_;
+  std::set<std::string> copied_;
+};
+
+}  // namespace
+
+Status use_registries(serving::ModelSource& source, const std::string& cache) {
+  const auto is_registry = [](const serving::ModelRoot& root) { return root.path.starts_with(kScheme); };
+  if (std::ranges::none_of(source.roots, is_registry)) return {};
+  std::vector<Place> places;
+  std::string all;
+  for (const serving::ModelRoot& root : source.roots) {
+    if (!is_registry(root))
+      return invalid(fmt::format("{}: folders and registries do not go together; start one server for each", root.path));
+    SERIN_TRY(places.emplace_back(), parse(root.path));
+    all += (all.empty() ? "" : ", ") + root.path;
+  }
+  if (source.control == serving::Control::kExplicit)
+    return invalid(all + ": tags decide what is loaded from a registry, so clients cannot (--control explicit)");
+  SERIN_TRY(const std::string folder, cache_folder(cache));
+  const auto registries = std::make_shared<Registries>(std::move(places), folder);
+  SERIN_TRY(serving::ListedModels listed, registries->read());
+  if (listed.roots.empty()) return Error{Code::kNotFound, fmt::format("{}: no model is tagged '{}'", all, kTag)};
+  source.roots = std::move(listed.roots);
+  source.list.path = all;
+  source.list.read = [registries](const std::string&) { return registries->read(); };
+  source.list.files = [registries] { return registries->files(); };
+  return {};
+}
+
+}  // namespace serin::cli

@@ -1,0 +1,20 @@
+// registry_source.h: places that are versions of a registry (runtime/registry).
+//
+//   registry://models                       the version of each model that is tagged `production`
+//   registry://models/digits                the same for one model
+//   registry://models/digits:canary         a tag, a number, or `latest`; @sha256:... is a digest
+#pragma once
+
+#include <string>
+
+#include "runtime/base/result.h"
+#include "runtime/serving/settings/model_source.h"
+
+namespace serin::cli {
+
+/// Replaces such places by folders of a cache, into which their versions are copied, and follows the tags while the server runs. A tag is
+/// also a label. The settings of a model are those of its highest version. `cache`: empty: serin/models in $XDG_CACHE_HOME or in ~/.cache.
+/// Errors: those of the registry; kInvalidArgument if other places are named, too, or there is no folder for the cache.
+Status use_registries(serving::ModelSource& source, const std::string& cache);
+
+}  // namespace serin::cli
