@@ -24,7 +24,7 @@ struct StepInfo {
     size_t offset = 0, bytes = 0;
   };
   std::string node, op, kernel;
-  int64_t flops = 0, bytes = 0;  ///< cost.h
+  int64_t flops = 0, macs = 0, bytes = 0;  ///< cost.h
   std::vector<Operand> inputs, outputs;
   size_t scratch_offset = 0, scratch_bytes = 0;
   bool on_device = false;

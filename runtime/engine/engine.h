@@ -61,6 +61,9 @@ struct LoadOptions {
   std::string signature;  ///< name of one of the graphs in the file (Graph::signature); empty: the standard one
   /// Models that are read from one file with it share the weights that they have in common; null: they share none.
   std::shared_ptr<SharedWeights> shared;
+  /// Plans are made to be read: no weight is read or packed, only its bytes count. plan() and weight_bytes() answer like those of a model
+  /// that runs; executor() and run() refuse. For the CPU.
+  bool only_plans = false;
   /// Plans kept by executor(); exact keys, the least recently used is evicted first.
   size_t max_plans = 16;
   /// Called with (pass name, graph) after each pass that changed something; for `serin inspect`.
@@ -73,6 +76,13 @@ class DeviceArena;  // device_arena.h
 /// Bytes that a model occupies, or requests, for runs on a device: weights and arenas in its memory, staging in pinned host memory.
 struct DeviceBytes {
   size_t weights = 0, arena = 0, staging = 0;
+};
+
+/// Bytes of a model's weights in host memory. Plans of other sizes may add packed forms.
+struct WeightBytes {
+  size_t constants = 0;      ///< those that kernels read plain, and small ones
+  size_t packed = 0;         ///< in the layouts of kernels
+  size_t while_packing = 0;  ///< most of both at a time, with the plain form of what is being packed; only with LoadOptions::only_plans
 };
 
 /// Runs one batch at a time; not thread-safe. It keeps its plan and the model's weights alive.
@@ -132,6 +142,9 @@ class Model {
   std::string describe_stages() const;
   std::string describe_last_run() const;
 
+  /// The plan that executor() runs for these dimensions. Errors: those of executor(), but for the device's. Thread-safe.
+  Result<std::shared_ptr<const Plan>> plan(const graph::Bindings& bindings);
+
   /// Makes a new executor, with its own arena, for exactly these dimensions; every symbol of the inputs must be bound. Plans are cached and
   /// shared. kUnsupported if the model is interpreted. Thread-safe. The thread that calls it must be the thread that runs it (libraries fix
   /// their thread count there). On a device it works in `device_arena` if that is large enough, else in its own. kTooLarge: the device has
@@ -148,6 +161,7 @@ class Model {
   Status usable() const;
 
   size_t weight_bytes() const;  ///< kept constants plus packed forms
+  WeightBytes weights() const;
   struct CacheCounters {
     uint64_t hits = 0, misses = 0, evictions = 0;
   };
@@ -158,7 +172,6 @@ class Model {
   explicit Model(std::unique_ptr<State> state);
   Status try_smallest();
   Status check_bindings(const graph::Bindings& bindings) const;
-  Result<std::shared_ptr<const Plan>> plan_for(const graph::Bindings& bindings);
   Status interpret(const Error& why);
   Result<std::vector<Value>> run_planned(std::span<const Value> inputs);
   Result<std::vector<Value>> run_interpreted(std::span<const Value> inputs, const std::atomic<bool>* cancelled);

@@ -13,6 +13,7 @@
 #include "runtime/engine/layout/constant_forms.h"
 #include "runtime/engine/lower/fold.h"
 #include "runtime/engine/plan/buffers.h"
+#include "runtime/engine/plan/constant_notes.h"
 #include "runtime/engine/program/program.h"
 
 namespace serin::engine {
@@ -53,6 +54,7 @@ class Plan {
     ConstantForms* forms = nullptr;                    ///< forms of the constants that it reads
     Precision precision = Precision::kFp32;            ///< precision of the steps on the device
     bool channels_last = false;                        ///< whether convolutions there use channels-last images
+    ConstantNotes* notes = nullptr;  ///< constants that runs read plain are noted there instead of read; null: they are read
   };
 
   /// Binds `graph` (whose input dimensions may be symbols) and plans it. The error names every node that cannot run.
@@ -79,6 +81,7 @@ class Plan {
   Status place_on_device(const Context& context, std::vector<Status>& statuses);
   void ask_for_constants(const Context& context);
   void note_constants_read(size_t i);
+  void note_packing(size_t i, const Context& context) const;
   Status number_symbols();
   void keep_what_is_read_plain(const Context& context);
   void place(const Buffers& buffers);

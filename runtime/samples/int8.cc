@@ -140,6 +140,20 @@ Result<Int8Model> as_it_is(graph::Graph graph, const kernels::Backend& backend, 
   return result;
 }
 
+/// Nothing runs, so nothing is seen: sizes and kernels are the same whatever the ranges are.
+Result<Int8Model> as_planned(graph::Graph graph, graph::Int8Choice& choice, const kernels::Backend& backend,
+                             const engine::LoadOptions& options) {
+  graph::Ranges ranges;
+  for (const graph::ValueId value : choice.values) ranges[value] = {-1, 1};
+  graph::insert_int8(graph, choice, ranges);
+  Int8Model result;
+  SERIN_TRY(result.model, engine::Model::from_graph(std::move(graph), backend, options));
+  result.on_bytes = true;
+  result.why = "int8: planned without samples, as if each value that could become bytes did";
+  result.kept = std::move(choice.kept);
+  return result;
+}
+
 /// What the user should know before relying on it.
 std::string warning_of(const Int8Model& made, const graph::Int8Choice& choice) {
   if (!(made.error <= kWorthAWarning)) return fmt::format("int8 differs from fp32 by {:.2g}, which is much", made.error);
@@ -171,6 +185,7 @@ Result<Int8Model> int8_model(graph::Graph graph, const kernels::Backend& backend
     return result;
   }
 
+  if (options.only_plans) return as_planned(std::move(graph), choice, backend, options);
   SERIN_TRY(auto showing, model_showing(graph, choice.values, backend, options));
   SERIN_TRY(const Samples samples,
             source.folder.empty() ? made_up_samples(*showing, source.sizes, source.batch) : stored_samples(source.folder, *showing));

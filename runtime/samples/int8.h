@@ -32,7 +32,8 @@ struct Int8Model {
   std::vector<graph::KeptInFloat> kept;  ///< convolutions and products that still compute in f32
 };
 
-/// A model that is already quantised stays unchanged. Errors: those of Model::from_graph, kInvalidArgument for samples that contain a NaN
+/// A model that is already quantised stays unchanged. With LoadOptions::only_plans nothing runs: ranges are made up, and `error` is 0.
+/// Errors: those of Model::from_graph, kInvalidArgument for samples that contain a NaN
 /// or an infinity, kUnsupported if it would have to be quantised for a device.
 Result<Int8Model> int8_model(graph::Graph graph, const kernels::Backend& backend, engine::LoadOptions options, const SampleSource& source);
 

@@ -117,6 +117,7 @@ std::vector<StepInfo> steps(const Plan& plan) {
     info.kernel = prepared.kernel_name;
     const Cost cost = cost_of(plan, i);
     info.flops = cost.flops;
+    info.macs = cost.macs;
     info.bytes = cost.bytes;
     for (const TensorId id : step.inputs) info.inputs.push_back(operand(plan, id));
     for (const TensorId id : step.outputs) info.outputs.push_back(operand(plan, id));

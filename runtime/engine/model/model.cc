@@ -54,25 +54,27 @@ std::vector<std::string> symbols_of(std::span<const TensorInfo> inputs) {
   return symbols;
 }
 
-/// Of all constants that something reads and that are in memory, each counted once however many values share it.
-size_t constant_bytes(const graph::Graph& graph) {
-  std::map<const std::byte*, size_t> sizes;
+/// Of all constants that something reads and that are in memory, each counted once however many values share it. With `notes`: that would be.
+size_t constant_bytes(const graph::Graph& graph, const ConstantNotes* notes) {
+  std::map<const void*, size_t> sizes;
   for (size_t i = 0; i < graph.value_capacity(); ++i) {
     const auto id = static_cast<graph::ValueId>(i);
     const graph::ConstantPtr constant = graph.constant(id);
     if (!constant || graph.reader_count(id) == 0) continue;
-    if (const auto data = constant->data_in_memory()) sizes[data.get()] = constant->bytes();
+    const void* held = notes ? constant->resident.get() : constant->data_in_memory().get();
+    if (!held && notes && notes->has(*constant)) held = constant->recipe.get();
+    if (held) sizes[held] = constant->bytes();
   }
   return std::accumulate(sizes.begin(), sizes.end(), size_t{0}, [](size_t sum, const auto& entry) { return sum + entry.second; });
 }
 
-/// Packs nothing, so that a plan that is only tried reads no weights.
-class Unpacked final : public kernels::PackedWeights {
- public:
-  std::shared_ptr<const Buffer> get(uint64_t, std::string_view, size_t bytes, const std::function<void(std::byte*)>&) override {
-    return std::make_shared<Buffer>(bytes);
+/// Folded constants are in memory until a kernel packs them, which no kernel will.
+void let_go_of_folded(const graph::Graph& graph) {
+  for (size_t i = 0; i < graph.value_capacity(); ++i) {
+    const graph::ConstantPtr constant = graph.constant(static_cast<graph::ValueId>(i));
+    if (constant && !constant->resident && constant->recipe && constant->recipe->if_made()) (void)constant->recipe->make();
   }
-};
+}
 
 }  // namespace
 
@@ -83,6 +85,7 @@ Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kerne
   SERIN_CHECK(graph::verify(g));
   SERIN_CHECK(graph::infer_shapes(g));
   SERIN_CHECK(optimize(g, state->folder, state->options));
+  if (state->options.only_plans) let_go_of_folded(g);
   state->batchable = graph::prove_batchable(g);
   for (const graph::ValueId id : g.inputs()) state->inputs.push_back(info_of(g.value(id), g.value(id).name));
   for (size_t i = 0; i < g.outputs().size(); ++i) {
@@ -126,8 +129,8 @@ Status Model::interpret(const Error& why) {
 /// for it.
 Status Model::try_smallest() {
   const bool kept = state_->symbols.size() <= 1;
-  Unpacked unpacked;
-  const Plan::Context context = kept ? state_->plan_context() : state_->plan_context(unpacked, /*trial=*/true);
+  UnreadWeights unread;
+  const Plan::Context context = kept ? state_->plan_context() : state_->plan_context(unread, /*trial=*/true);
   Status first;
   for (const int64_t size : {1, 2, 8, 32, 224}) {
     graph::Bindings bindings;
@@ -160,7 +163,7 @@ Status Model::check_bindings(const graph::Bindings& bindings) const {
   return {};
 }
 
-Result<std::shared_ptr<const Plan>> Model::plan_for(const graph::Bindings& bindings) {
+Result<std::shared_ptr<const Plan>> Model::plan(const graph::Bindings& bindings) {
   if (!planned()) return Error{Code::kUnsupported, "the model has no plan of its own: " + state_->why_interpreted};
   SERIN_CHECK(check_bindings(bindings));
   {
@@ -173,7 +176,8 @@ Result<std::shared_ptr<const Plan>> Model::plan_for(const graph::Bindings& bindi
 }
 
 Result<std::unique_ptr<Executor>> Model::executor(const graph::Bindings& bindings, std::shared_ptr<DeviceArena> device_arena) {
-  SERIN_TRY(std::shared_ptr<const Plan> plan, plan_for(bindings));
+  if (state_->options.only_plans) return Error{Code::kFailedPrecondition, "the model was loaded for its plans only"};
+  SERIN_TRY(std::shared_ptr<const Plan> plan, this->plan(bindings));
   if (plan->device_bytes == 0) device_arena = nullptr;
   if (plan->device_bytes > 0) {
     const auto size = DeviceArena::Size::of(*plan);
@@ -191,7 +195,17 @@ std::span<const TensorInfo> Model::outputs() const { return state_->outputs; }
 const graph::Batchable& Model::batchable() const { return state_->batchable; }
 std::vector<std::string> Model::symbols() const { return state_->symbols; }
 
-size_t Model::weight_bytes() const { return constant_bytes(state_->graph) + state_->weights.bytes(); }
+size_t Model::weight_bytes() const {
+  const WeightBytes bytes = weights();
+  return bytes.constants + bytes.packed;
+}
+
+WeightBytes Model::weights() const {
+  const ConstantNotes* const notes = state_->options.only_plans ? &state_->notes : nullptr;
+  WeightBytes bytes{constant_bytes(state_->graph, notes), state_->weights.bytes()};
+  if (notes) bytes.while_packing = bytes.constants + notes->most_while_packing(bytes.packed, state_->options.threads);
+  return bytes;
+}
 
 Model::CacheCounters Model::plan_cache() const {
   const MutexLock lock(state_->mutex);

@@ -51,7 +51,7 @@ Result<std::vector<std::shared_ptr<DeviceArena>>> Model::device_arenas(std::span
   std::vector<std::shared_ptr<const Plan>> plans;  // kept until all are made, because what they ask for goes with them
   DeviceArena::Size largest;
   for (const graph::Bindings& each : sizes) {
-    SERIN_TRY(auto plan, plan_for(each));
+    SERIN_TRY(auto plan, this->plan(each));
     largest.include(DeviceArena::Size::of(*plan));
     plans.push_back(std::move(plan));
   }

@@ -86,6 +86,7 @@ std::string Model::describe_last_run() const {
 }
 
 Result<std::vector<Value>> Model::run(std::span<const Value> inputs, const std::atomic<bool>* cancelled) try {
+  if (state_->options.only_plans) return Error{Code::kFailedPrecondition, "the model was loaded for its plans only"};
   const auto& infos = state_->inputs;
   if (infos.size() != inputs.size())
     return Error{Code::kInvalidArgument, fmt::format("the model has {} inputs, the request has {}", infos.size(), inputs.size())};

@@ -17,6 +17,7 @@
 #include "runtime/engine/layout/pointwise_chains.h"
 #include "runtime/engine/lower/fold.h"
 #include "runtime/engine/model/shared_weights.h"
+#include "runtime/engine/model/unread_weights.h"
 #include "runtime/engine/plan/plan_cache.h"
 #include "runtime/engine/program/block.h"
 
@@ -41,10 +42,12 @@ struct Model::State {
   std::string why_interpreted;
 
   // These synchronise themselves.
-  const std::shared_ptr<kernels::PackedWeights> packed =
-      options.shared ? options.shared->packed : std::make_shared<kernels::PackedWeights>();
+  const std::shared_ptr<kernels::PackedWeights> packed = options.only_plans ? std::make_shared<UnreadWeights>()
+                                                         : options.shared   ? options.shared->packed
+                                                                            : std::make_shared<kernels::PackedWeights>();
   kernels::PackedWeights& weights = *packed;
   ConstantForms forms;
+  ConstantNotes notes;  // with only_plans
   std::optional<kernels::DeviceWeights> device_weights;
   const std::shared_ptr<DeviceArenaBytes> device_arena_bytes = std::make_shared<DeviceArenaBytes>();
 
@@ -65,11 +68,11 @@ struct Model::State {
   Status check_room(const DeviceArena::Size& size, size_t count) const SERIN_REQUIRES(device_mutex);
 
   Plan::Context plan_context() { return plan_context(weights, /*trial=*/false); }
-  Plan::Context plan_context(kernels::PackedWeights& packed, bool trial) {
+  Plan::Context plan_context(kernels::PackedWeights& into, bool trial) {
     const bool on_device = options.device && !trial && !block;  // interpreted models run on the CPU
     const bool plain = on_device || options.disabled_passes.contains(kChannelBlocksPass);
     return {backend,
-            packed,
+            into,
             folder,
             options.threads,
             options.max_arena_bytes,
@@ -80,7 +83,8 @@ struct Model::State {
             on_device ? &*device_weights : nullptr,
             &forms,
             options.precision,
-            options.precision != Precision::kFp32 && !options.disabled_passes.contains(kChannelsLastPass)};
+            options.precision != Precision::kFp32 && !options.disabled_passes.contains(kChannelsLastPass),
+            options.only_plans ? &notes : nullptr};
   }
 };
 

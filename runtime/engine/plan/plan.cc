@@ -195,7 +195,21 @@ Status Plan::prepare_step(size_t i, const Context& context, Where where) {
   prepared.kernel_name = result.name;
   prepared.scratch_bytes = result.kernel->scratch_bytes();
   prepared.kernel = std::move(result.kernel);
+  if (context.notes) note_packing(i, context);
   return {};
+}
+
+/// A run packs one weight after the other: the plain form of each is in memory meanwhile.
+void Plan::note_packing(size_t i, const Context& context) const {
+  size_t plain = 0;
+  const uint32_t packed = steps[i].kernel->packed_inputs();
+  for (size_t input = 0; input < program.steps[i].inputs.size() && input < 32; ++input) {
+    const TensorId id = program.steps[i].inputs[input];
+    if (id == kNoTensor || (packed >> input & 1) == 0) continue;
+    const graph::ConstantPtr& constant = program.tensor(program.root(id).first).constant;
+    if (constant && constant->recipe) plain += constant->bytes();
+  }
+  if (plain > 0) context.notes->packed(plain, context.weights.bytes());
 }
 
 /// And nothing else: the plain form of a packed weight is in memory while another plan packs it, no longer.
@@ -203,7 +217,11 @@ void Plan::keep_what_is_read_plain(const Context& context) {
   for (size_t i = 0; i < program.tensors.size(); ++i) {
     graph::ConstantPtr& constant = program.tensors[i].constant;
     const bool kept = reads_constant[i] && !context.trial && program.tensors[i].memory == Memory::kHost;
-    if (constant) constant = kept ? graph::in_memory(std::move(constant)) : without_data(*constant);
+    if (!constant) continue;
+    if (kept && context.notes)
+      context.notes->add(*constant);
+    else
+      constant = kept ? graph::in_memory(std::move(constant)) : without_data(*constant);
   }
 }
 
