@@ -17,13 +17,13 @@
 #include "runtime/samples/precision.h"
 #include "runtime/serving/scheduling/batch_curve.h"
 #include "runtime/serving/scheduling/engine_scheduler.h"
+#include "runtime/serving/scheduling/sizes.h"
 #include "runtime/serving/scheduling/warmup.h"
 
 namespace serin::serving {
 namespace {
 
 constexpr size_t kInstancesOfADevice = 2;  // while one computes, the other's rows are gathered, copied and handed out
-constexpr size_t kMostSizes = 256;
 
 std::vector<protocol::TensorSpec> specs_of(std::span<const engine::TensorInfo> infos) {
   std::vector<protocol::TensorSpec> specs;
@@ -72,42 +72,6 @@ Status check_buckets(const engine::Model& model, const ModelSettings& settings) 
                    fmt::format("buckets: no input has a dimension '{}'; open are: {}", dimension, fmt::join(symbols, ", "))};
   }
   return {};
-}
-
-/// A symbol that is on the first axis wherever it occurs: a batch in all but proof.
-bool only_counts_rows(const engine::Model& model, const std::string& symbol) {
-  for (const engine::TensorInfo& info : model.inputs()) {
-    for (size_t axis = 1; axis < info.dims.size(); ++axis) {
-      const auto symbols = info.dims[axis].symbols();
-      if (std::ranges::find(symbols, symbol) != symbols.end()) return false;
-    }
-  }
-  return true;
-}
-
-/// Every batch that the curve counts, with every size of the other dimensions. None where one of them is open and nobody gave it sizes.
-std::vector<graph::Bindings> sizes_to_be_ready_for(const engine::Model& model, const ModelSettings& settings, int64_t max_batch) {
-  std::vector<graph::Bindings> sizes(1);
-  for (const std::string& symbol : model.symbols()) {
-    std::vector<int64_t> values;
-    if (model.batchable().yes && symbol == model.batchable().symbol) {
-      for (int64_t rows = 1; rows < max_batch; rows *= 2) values.push_back(rows);
-      values.push_back(max_batch);
-    } else if (const auto named = settings.buckets.find(symbol); named != settings.buckets.end()) {
-      values = named->second;
-    } else if (only_counts_rows(model, symbol)) {
-      values.push_back(1);
-    }
-    std::vector<graph::Bindings> longer;
-    for (const graph::Bindings& each : sizes) {
-      for (const int64_t value : values) {
-        longer.push_back(each);
-        longer.back()[symbol] = value;
-      }
-    }
-    sizes = std::move(longer);
-  }
-  return sizes;
 }
 
 /// Standard values, and zeros for every other input. Null where one of those has no size, or is text.
@@ -251,7 +215,7 @@ Status EngineScheduler::read_signature(const ModelSettings& settings) {
   SERIN_CHECK(check_tensors(engine_->outputs()));
   SERIN_CHECK(check_servable(signature_));
   SERIN_CHECK(check_buckets(*engine_, settings));
-  max_batch_ = engine_->batchable().yes && settings.batching ? settings.max_batch : 1;
+  max_batch_ = most_rows(*engine_, settings);
   sizes_ = sizes_to_be_ready_for(*engine_, settings, max_batch_);
   sizes_vary_ = engine_->planned() && (!engine_->batchable().yes || engine_->symbols().size() > 1);
   find_paddings(settings);
@@ -286,7 +250,7 @@ Status EngineScheduler::place_on_cpu(const std::string& path, ModelSettings sett
     const auto rows = sizes.find(engine_->batchable().symbol);
     return rows != sizes.end() && rows->second != 1;
   });
-  const int count = settings.instances.value_or(std::max(1, host_.pool.cores() / settings.threads));
+  const int count = cpu_instances(settings, host_.pool.cores());
   for (int i = 0; i < count; ++i) add_instance(engine_, {});
   return {};
 }

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace serin::serving {
@@ -65,11 +64,9 @@ engine::Value value_of(const std::shared_ptr<Job>& job, const TensorView& view) 
 }  // namespace
 
 Status Instance::Block::allocate() {
-  size_t bytes = 0;
-  for (const TensorView& tensor : tensors) bytes += AlignedBuffer::rounded_up(tensor.bytes());
+  const size_t bytes = result_bytes(tensors);
   if (bytes > kMostResultBytes)
     return Error{Code::kTooLarge, fmt::format("the results would take {} bytes; at most {}", bytes, kMostResultBytes)};
-  bytes = std::max<size_t>(bytes, 1);  // what is empty has a place, too
   if (memory.size() < bytes) memory = AlignedBuffer(bytes);
   size_t offset = 0;
   for (TensorView& tensor : tensors) {
@@ -143,7 +140,7 @@ Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings, bool
   Slot& slot = slots_.add({.bindings = bindings, .executor = std::move(executor)});
   slot.staging = slot.executor->staged_inputs();
   for (TensorView& staging : slot.staging) {
-    if (!staging.data) staging.data = slot.memory.emplace_back(std::max<size_t>(1, staging.bytes())).data();
+    if (!staging.data) staging.data = slot.memory.emplace_back(staging_bytes(staging)).data();
   }
   return &slot;
 }
@@ -158,8 +155,7 @@ Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs, bo
   const bool batchable = model_->batchable().yes;
   int64_t rows = 0;
   for (const auto& job : jobs) rows += job->rows;
-  result.bucket_rows =
-      batchable ? std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows))), std::max(options_.max_batch, rows)) : rows;
+  result.bucket_rows = batchable ? bucket_rows(rows, options_.max_batch) : rows;
 
   auto found = slot_for(*jobs.front(), result.bucket_rows, /*may_make=*/!only_if_ready);
   if (!found) return fail(found.error());

@@ -12,6 +12,7 @@
 #include "runtime/base/recycler.h"
 #include "runtime/engine/engine.h"
 #include "runtime/serving/scheduling/job.h"
+#include "runtime/serving/scheduling/sizes.h"
 
 namespace serin::serving {
 
@@ -19,7 +20,7 @@ class Instance {
  public:
   struct Options {
     int64_t max_batch = 1;
-    size_t most_sizes = 16;  ///< number of sizes with an executor; the least recently used is evicted
+    size_t most_sizes = kSizesOfAnInstance;  ///< number of sizes with an executor; the least recently used is evicted
     bool on_device = false;
     std::shared_ptr<engine::DeviceArena> arena = nullptr;  ///< arena there for the configured sizes; null: each size allocates its own
   };
