@@ -24,6 +24,7 @@ void add_serve(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
+void add_plan(CLI::App& app, int& exit_code);
 void add_load(CLI::App& app, int& exit_code);
 void add_route(CLI::App& app, int& exit_code);
 void add_rollout(CLI::App& app, int& exit_code);

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   add_check(app, exit_code);
   add_bench(app, exit_code);
   add_inspect(app, exit_code);
+  add_plan(app, exit_code);
   add_load(app, exit_code);
   add_route(app, exit_code);
   add_rollout(app, exit_code);

@@ -1,0 +1,114 @@
+// plan.cc: `serin plan`: how much memory and arithmetic models need, before they are served.
+//
+// Exit codes: 2 for what the question got wrong (a flag, a dimension without a size, no such file), 3 for a model that cannot run.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+
+#include "runtime/base/log.h"
+#include "runtime/base/number.h"
+#include "runtime/cli/commands.h"
+#include "runtime/cli/engine_flags.h"
+#include "runtime/planner/planner.h"
+#include "runtime/planner/report.h"
+#include "runtime/serving/host/compute_pool.h"
+
+namespace serin::cli {
+namespace {
+
+struct PlanOptions {
+  std::vector<std::string> places;
+  planner::Question question;
+  EngineFlags engine;  // --isa alone
+  std::string precision;
+  int cores = 0;
+  size_t steps = 10;
+  bool json = false;
+};
+
+int fail_plan(const Error& error) {
+  std::fprintf(stderr, "serin plan: %s\n", error.message.c_str());
+  const bool usage = error.code == Code::kInvalidArgument || error.code == Code::kNotFound || error.code == Code::kPermissionDenied;
+  return usage ? kUsage : kCannotRun;
+}
+
+/// "seq=64,128"
+void add_dim(std::map<std::string, std::vector<int64_t>>& sizes, const std::string& text) {
+  const size_t equals = text.find('=');
+  std::vector<int64_t> values;
+  for (size_t from = equals; from < text.size();) {
+    const size_t to = std::min(text.find(',', from + 1), text.size());
+    const auto value = parse_number<int64_t>(text.substr(from + 1, to - from - 1));
+    if (!value || *value < 1) throw CLI::ValidationError("--dim", "'" + text + "' is not NAME=NUMBER,... with numbers of at least 1");
+    values.push_back(*value);
+    from = to;
+  }
+  if (equals == 0 || values.empty()) throw CLI::ValidationError("--dim", "'" + text + "' is not NAME=NUMBER,...");
+  std::ranges::sort(values);
+  sizes[text.substr(0, equals)] = std::move(values);
+}
+
+int run_plan(PlanOptions options) {
+  log::configure({.level = log::Level::kWarning});
+  if (!options.precision.empty()) {
+    options.question.precision = serving::parse_precision(options.precision);
+    if (!options.question.precision)
+      return fail_plan(
+          {Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32, tf32, fp16, bf16 or int8", options.precision)});
+  }
+  auto engine = make_engine(options.engine);
+  if (!engine) return fail_plan(engine.error());
+  std::unique_ptr<kernels::Backend> bf16;
+  if (kernels::multiplies_bf16() && (options.engine.isa.empty() || options.engine.isa == "avx512"))
+    bf16 = kernels::make_cpu_backend({.bf16 = true});
+  const planner::Planner planner({.backend = *engine->backend,
+                                  .bf16_backend = bf16.get(),
+                                  .note = engine->note,
+                                  .cores = options.cores > 0 ? options.cores : serving::granted_cores()});
+  const auto answer = planner.plan(options.places, options.question);
+  if (!answer) return fail_plan(answer.error());
+  std::cout << (options.json ? planner::print_json(*answer) + "\n" : planner::print_text(*answer, options.steps)) << std::flush;
+  return kYes;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("plan", "Print the memory and the arithmetic that models need, without loading them");
+  auto options = std::make_shared<PlanOptions>();
+  auto& question = options->question;
+  command->add_option("models", options->places, "model files, folders of one model, or folders with <name>/<version>/model.onnx")
+      ->required();
+  command->add_option("--batch", question.batches, "rows of the batches that will run, e.g. 1,8,32; default: all sizes up to max_batch")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(int64_t{1}, serving::kMostBatch));
+  command->add_option("--instances", question.instances, "runs at the same time; default: as the model's settings say")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--threads", question.threads, "threads for one run; default: as the model's settings say")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--clients", question.clients, "requests at the same time; default: two for each instance")
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--cores", options->cores, "cores of the server, by which instances are counted; default: those of this process")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--precision", options->precision, "auto, fp32, bf16 or int8; default: as the model's settings say");
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--dim",
+          [&question](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) add_dim(question.sizes, text);
+          },
+          "sizes of another open dimension, e.g. seq=64,128; can be given several times")
+      ->allow_extra_args(false);
+  command->add_option("--isa", options->engine.isa, "scalar, avx2 or avx512; default: the best of this machine");
+  command->add_option("--steps", options->steps, "steps to print, those with most arithmetic first; 0: none")
+      ->capture_default_str()
+      ->check(CLI::Range(size_t{0}, size_t{1} << 20));
+  command->add_flag("--json", options->json, "print one JSON object of schema serin.plan/1");
+  command->callback([options, &exit_code] { exit_code = run_plan(*options); });
+}
+
+}  // namespace serin::cli

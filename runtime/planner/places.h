@@ -1,0 +1,21 @@
+// places.h: the models in the places that `serve` is given, each with its settings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/serving/settings/settings.h"
+
+namespace serin::planner {
+
+struct FoundModel {
+  std::string name, version;
+  std::string path;  ///< for engine::Model::load
+  serving::ModelSettings settings;
+};
+
+/// The versions that `serve` would load. kNotFound names the place if there is none.
+Result<std::vector<FoundModel>> find_models(const std::vector<std::string>& places);
+
+}  // namespace serin::planner
