@@ -69,7 +69,7 @@ Result<Shape> shape_from(std::string_view header) {
 
 }  // namespace
 
-Result<graph::ConstantPtr> read_npy(std::string_view bytes) {
+Result<NpyHeader> read_npy_header(std::string_view bytes) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   if (!bytes.starts_with(kMagic) || bytes.size() < 12) return corrupt("the first bytes are not those of the format");
   const auto version = static_cast<unsigned char>(bytes[6]);
@@ -79,17 +79,24 @@ Result<graph::ConstantPtr> read_npy(std::string_view bytes) {
   std::memcpy(&length, bytes.data() + 8, length_bytes);
   bytes.remove_prefix(8 + length_bytes);
   if (length > bytes.size()) return corrupt("it ends within its header");
-  const std::string_view header = bytes.substr(0, length), elements = bytes.substr(length);
+  const std::string_view header = bytes.substr(0, length);
 
-  SERIN_TRY(const DType dtype, dtype_from(header));
-  SERIN_TRY(const Shape shape, shape_from(header));
+  NpyHeader found{.bytes = 8 + length_bytes + length};
+  SERIN_TRY(found.dtype, dtype_from(header));
+  SERIN_TRY(found.shape, shape_from(header));
   const auto order = after_key(header, "fortran_order");
   if (!order || !order->starts_with("False")) return Error{Code::kUnsupported, ".npy: Fortran order; save numpy.ascontiguousarray(x)"};
-  const auto count = shape.checked_elements();
+  return found;
+}
+
+Result<graph::ConstantPtr> read_npy(std::string_view bytes) {
+  SERIN_TRY(const NpyHeader header, read_npy_header(bytes));
+  const std::string_view elements = bytes.substr(header.bytes);
+  const auto count = header.shape.checked_elements();
   size_t needed = 0;
-  if (!count || __builtin_mul_overflow(static_cast<size_t>(*count), dtype_size(dtype), &needed) || needed != elements.size())
-    return corrupt(fmt::format("shape {} of {} does not go with {} bytes", shape.str(), dtype_name(dtype), elements.size()));
-  return graph::make_constant(dtype, shape, elements.data());
+  if (!count || __builtin_mul_overflow(static_cast<size_t>(*count), dtype_size(header.dtype), &needed) || needed != elements.size())
+    return corrupt(fmt::format("shape {} of {} does not go with {} bytes", header.shape.str(), dtype_name(header.dtype), elements.size()));
+  return graph::make_constant(header.dtype, header.shape, elements.data());
 }
 
 Result<graph::ConstantPtr> read_npy_file(const std::string& path) {

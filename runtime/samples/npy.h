@@ -13,4 +13,14 @@ namespace serin::samples {
 Result<graph::ConstantPtr> read_npy(std::string_view bytes);
 Result<graph::ConstantPtr> read_npy_file(const std::string& path);
 
+/// The part of such a file before its elements.
+struct NpyHeader {
+  DType dtype = DType::kUndefined;
+  Shape shape;
+  size_t bytes = 0;  ///< of the header: the elements follow
+};
+/// `bytes`: the beginning of a file, with kMostNpyHeader bytes unless the file is shorter.
+Result<NpyHeader> read_npy_header(std::string_view bytes);
+inline constexpr size_t kMostNpyHeader = 4096;
+
 }  // namespace serin::samples

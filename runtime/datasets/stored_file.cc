@@ -1,0 +1,54 @@
+#include "runtime/datasets/stored_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace serin::datasets {
+namespace {
+
+Error file_error(const std::string& path) {
+  const int code = errno;
+  const Code kind = code == ENOENT ? Code::kNotFound : code == EACCES || code == EPERM ? Code::kPermissionDenied : Code::kIo;
+  return {kind, fmt::format("{}: {}", path, std::strerror(code))};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const StoredFile>> StoredFile::open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return file_error(path);
+  struct stat facts{};
+  if (::fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    ::close(descriptor);
+    return invalid(path + ": must be a regular file, because it is read in parts");
+  }
+  return std::unique_ptr<const StoredFile>(new StoredFile(path, descriptor, static_cast<uint64_t>(facts.st_size)));
+}
+
+StoredFile::~StoredFile() { ::close(descriptor_); }
+
+Status StoredFile::read(uint64_t offset, size_t bytes, char* to) const {
+  while (bytes > 0) {
+    const ssize_t got = ::pread(descriptor_, to, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return file_error(path_);
+    if (got == 0) return Error{Code::kCorrupt, path_ + ": became shorter while it was read"};
+    offset += static_cast<uint64_t>(got);
+    to += got;
+    bytes -= static_cast<size_t>(got);
+  }
+  return {};
+}
+
+Result<std::string> StoredFile::read(uint64_t offset, size_t bytes) const {
+  std::string text(bytes, '\0');
+  SERIN_CHECK(read(offset, bytes, text.data()));
+  return text;
+}
+
+}  // namespace serin::datasets
