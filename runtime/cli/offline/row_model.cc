@@ -1,0 +1,222 @@
+// row_model.cc: the rows of a block go through the steps one by one, then through the model in batches, then through the steps behind it.
+
+#include "runtime/cli/offline/row_model.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "runtime/datasets/convert.h"
+#include "runtime/steps/pipeline/paddle_steps.h"
+#include "runtime/steps/vision/paddle_export.h"
+
+namespace serin::cli {
+namespace {
+
+constexpr size_t kMostExecutors = 8;  // of a worker: one for each combination of sizes
+
+/// As a server sees it (StepsScheduler): a model that is not batchable takes one row, with axis 0 or without.
+bool counts_rows(const engine::TensorInfo& info, bool batchable, bool input) {
+  if (batchable) return true;
+  return info.ranked && info.shape.rank() > 0 && (info.shape[0] == 1 || (input && info.shape[0] < 0));
+}
+
+Shape of_row(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
+
+Shape of_batch(int64_t rows, const Shape& shape) {
+  Shape all{rows};
+  for (const int64_t dim : shape) all.push_back(dim);
+  return all;
+}
+
+std::vector<steps::TensorFacts> row_facts(std::span<const engine::TensorInfo> infos, const std::vector<bool>& rows) {
+  std::vector<steps::TensorFacts> facts;
+  for (size_t i = 0; i < infos.size(); ++i)
+    facts.push_back({infos[i].name, infos[i].dtype, rows[i] ? of_row(infos[i].shape) : infos[i].shape});
+  return facts;
+}
+
+Status check_infos(std::span<const engine::TensorInfo> infos, std::string_view kind, bool strings) {
+  for (const engine::TensorInfo& info : infos) {
+    if (info.kind != graph::ValueKind::kTensor || !info.ranked)
+      return Error{Code::kUnsupported, fmt::format("{} '{}' is not a tensor of known rank", kind, info.name)};
+    if (dtype_size(info.dtype) == 0 && !strings)
+      return Error{Code::kUnsupported, fmt::format("{} '{}' is of texts: only steps before a model take texts", kind, info.name)};
+    if (!Shape::fits(info.shape.rank() + 1)) return Error{Code::kUnsupported, fmt::format("{} '{}' has too many axes", kind, info.name)};
+  }
+  return {};
+}
+
+/// The steps of an exported Paddle model, from the file next to it.
+Result<steps::StepsSettings> steps_of(const ModelPlace& place, const std::vector<steps::TensorFacts>& inputs,
+                                      const std::vector<steps::TensorFacts>& outputs) {
+  if (place.steps.given || place.settings.empty()) return place.steps;
+  const auto file = steps::find_paddle_export(std::filesystem::path(place.file).parent_path().string());
+  if (!file) return place.steps;
+  SERIN_TRY(const steps::PaddleExport model, steps::load_paddle_export(*file));
+  SERIN_TRY(auto found, steps::steps_of_paddle(model, inputs, outputs));
+  return found ? *std::move(found) : place.steps;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const RowModel>> RowModel::load(const ModelPlace& place, const EngineFlags& flags) {
+  const std::shared_ptr<RowModel> made(new RowModel());
+  SERIN_TRY(made->engine_, make_engine(flags));
+  SERIN_TRY(LoadedModel loaded, load_model(flags, made->engine_, place.file, 1));
+  made->model_ = std::move(loaded.model);
+  const engine::Model& model = *made->model_;
+  SERIN_CHECK(check_infos(model.inputs(), "input", /*strings=*/false));
+  SERIN_CHECK(check_infos(model.outputs(), "output", /*strings=*/true));
+  for (const auto& info : model.inputs()) made->input_rows_.push_back(counts_rows(info, model.batchable().yes, true));
+  for (const auto& info : model.outputs()) made->output_rows_.push_back(counts_rows(info, model.batchable().yes, false));
+  const auto inputs = row_facts(model.inputs(), made->input_rows_), outputs = row_facts(model.outputs(), made->output_rows_);
+  SERIN_TRY(const steps::StepsSettings settings, steps_of(place, inputs, outputs));
+  SERIN_TRY(made->pipeline_, steps::Pipeline::make(settings, inputs, outputs));
+  for (const auto& tensor : made->pipeline_->inputs()) made->inputs_.push_back(tensor.facts);
+  for (const auto& tensor : made->pipeline_->outputs()) made->outputs_.push_back(tensor.facts);
+  return std::shared_ptr<const RowModel>(made);
+}
+
+/// A row that is ready for the model.
+struct RowWorker::Row {
+  size_t index = 0;             ///< in its block
+  std::vector<Shape> shapes;    ///< of the model's inputs, without rows
+  std::vector<size_t> offsets;  ///< in bytes_
+  steps::RowFacts facts;
+};
+
+Status RowWorker::prepare(const datasets::Dataset& data, const datasets::Rows& rows, const ColumnMap& map, size_t index, Row& row) {
+  const steps::Pipeline& pipeline = *model_.pipeline_;
+  const auto& facts = pipeline.inputs();
+  row.index = index;
+  row.shapes.resize(bytes_.size());
+  for (const auto& bytes : bytes_) row.offsets.push_back(bytes.size());
+  std::vector<std::string_view> elements;
+  std::vector<datasets::Cell> cells;
+  for (size_t input = 0; input < facts.size(); ++input) {
+    cells.clear();
+    for (const size_t position : map.inputs[input]) cells.push_back(rows.cell(index, position));
+    const auto name = [&] { return fmt::format("column '{}'", data.columns()[map.columns[map.inputs[input].front()]]); };
+    if (!facts[input].model) {
+      const datasets::Cell& cell = cells.front();
+      if (cell.kind != datasets::Cell::Kind::kText && cell.kind != datasets::Cell::Kind::kField)
+        return invalid(fmt::format("{}: {}, a text or a picture is needed", name(), datasets::describe(cell)));
+      elements.push_back(cell.text);
+      continue;
+    }
+    const size_t model_input = *facts[input].model;
+    const auto shape = datasets::append_elements(cells, facts[input].facts.dtype, facts[input].facts.shape, bytes_[model_input]);
+    if (!shape) return shape.error().in(name());
+    row.shapes[model_input] = *shape;
+  }
+  SERIN_TRY(auto prepared, pipeline.before(elements, [](std::string_view, std::chrono::nanoseconds) {}));
+  for (size_t i = 0; i < prepared.inputs.size(); ++i) {
+    if (!prepared.inputs[i]) continue;
+    const TensorView made = prepared.inputs[i]->view();
+    const auto* const begin = static_cast<const std::byte*>(made.data);
+    bytes_[i].insert(bytes_[i].end(), begin, begin + made.bytes());
+    row.shapes[i] = made.shape;
+  }
+  row.facts = std::move(prepared.facts);
+  return {};
+}
+
+Answers RowWorker::run(const datasets::Dataset& data, const datasets::Rows& rows, const ColumnMap& map) {
+  Answers answers;
+  answers.outputs = model_.outputs_.size();
+  answers.faults.resize(rows.count());
+  answers.views.resize(rows.count() * answers.outputs);
+  bytes_.resize(model_.model_->inputs().size());
+  for (auto& bytes : bytes_) bytes.clear();
+  const auto place = [&](size_t index) { return data.place(rows.first + static_cast<int64_t>(index)); };
+
+  std::vector<Row> ready;
+  for (size_t index = 0; index < rows.count(); ++index) {
+    Row row;
+    const Status prepared = rows.faults[index] ? Status(*rows.faults[index]) : prepare(data, rows, map, index, row);
+    if (prepared) {
+      ready.push_back(std::move(row));
+      continue;
+    }
+    answers.faults[index] = prepared.error().in(place(index));
+    for (size_t i = 0; i < row.offsets.size(); ++i) bytes_[i].resize(row.offsets[i]);
+  }
+  const bool batchable = model_.model_->batchable().yes;
+  for (size_t begin = 0, end = 0; begin < ready.size(); begin = end) {
+    for (end = begin + 1; batchable && end < ready.size() && ready[end].shapes == ready[begin].shapes;) ++end;
+    const auto batch = std::span(ready).subspan(begin, end - begin);
+    Status computed = compute(batch, answers);
+    if (computed) continue;
+    for (size_t i = 0; i < batch.size(); ++i) {  // one row of them is at fault, such as an index out of range
+      if (batch.size() > 1) computed = compute(batch.subspan(i, 1), answers);
+      if (!computed) answers.faults[batch[i].index] = computed.error().in(place(batch[i].index));
+    }
+  }
+  return answers;
+}
+
+Status RowWorker::compute(std::span<Row> batch, Answers& answers) {
+  std::vector<TensorView> inputs;
+  for (size_t i = 0; i < bytes_.size(); ++i) {
+    const engine::TensorInfo& info = model_.model_->inputs()[i];
+    const Shape& row = batch.front().shapes[i];
+    inputs.push_back({info.dtype, model_.input_rows_[i] ? of_batch(static_cast<int64_t>(batch.size()), row) : row,
+                      bytes_[i].data() + batch.front().offsets[i]});
+  }
+  SERIN_TRY(const std::vector<TensorView> outputs, infer(inputs, answers));
+  std::vector<TensorView> own(outputs.size());
+  for (size_t at = 0; at < batch.size(); ++at) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      own[i] = outputs[i];
+      if (!model_.output_rows_[i]) continue;
+      own[i].shape = of_row(outputs[i].shape);
+      if (own[i].dtype == DType::kString)
+        own[i].data = outputs[i].as<std::string>() + at * static_cast<size_t>(own[i].elements());
+      else
+        own[i].data = outputs[i].as<std::byte>() + at * own[i].bytes();
+    }
+    SERIN_CHECK(finish(batch[at], own, answers));
+  }
+  return {};
+}
+
+Status RowWorker::finish(const Row& row, std::span<const TensorView> outputs, Answers& answers) {
+  const steps::Pipeline& pipeline = *model_.pipeline_;
+  SERIN_TRY(auto made, pipeline.after(outputs, row.facts, [](std::string_view, std::chrono::nanoseconds) {}));
+  std::vector<steps::Made>& kept = answers.made.emplace_back(std::move(made));
+  size_t next = 0;
+  TensorView* to = answers.views.data() + row.index * answers.outputs;
+  for (const auto& output : pipeline.outputs()) *to++ = output.model ? outputs[*output.model] : kept[next++].view();
+  return {};
+}
+
+Result<std::vector<TensorView>> RowWorker::infer(std::span<const TensorView> inputs, Answers& answers) {
+  engine::Model& model = *model_.model_;
+  std::vector<TensorView> outputs;
+  if (!model.planned()) {
+    std::vector<engine::Value> values;
+    for (const TensorView& input : inputs) values.push_back(engine::Value::of(graph::make_constant(input.dtype, input.shape, input.data)));
+    SERIN_TRY(auto results, model.run(values));
+    for (const engine::Value& value : answers.values.emplace_back(std::move(results))) {
+      if (!value.tensor) return Error{Code::kUnsupported, "an output is " + engine::describe(value) + ", not a tensor"};
+      outputs.push_back(engine::view_of(*value.tensor));
+    }
+    return outputs;
+  }
+  SERIN_TRY(const graph::Bindings bindings, engine::bindings_for(model.inputs(), inputs));
+  auto found = executors_.find(bindings);
+  if (found == executors_.end()) {
+    if (executors_.size() >= kMostExecutors) executors_.clear();
+    SERIN_TRY(auto executor, model.executor(bindings));
+    found = executors_.emplace(bindings, std::move(executor)).first;
+  }
+  for (const engine::TensorInfo& info : found->second->outputs())
+    outputs.push_back(
+        {info.dtype, info.shape, answers.memory.emplace_back(static_cast<size_t>(info.shape.elements()) * dtype_size(info.dtype)).data()});
+  SERIN_CHECK(found->second->run(inputs, outputs));
+  return outputs;
+}
+
+}  // namespace serin::cli
