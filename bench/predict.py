@@ -24,8 +24,9 @@ import table
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SERIN = ROOT / "build/serin"
 BATCH = 64
-WORK = {"digits/1, npz to npz": (1, "npz", 1000), "digits/1, jsonl to jsonl": (1, "jsonl", 100), "digits/1, csv to csv": (1, "csv", 100),
-        "digits/2, npz to npz": (2, "npz", 200), "digits/4, npz to npz": (4, "npz", 1)}
+WORK = {  # version of the model, kind of file, rows
+    "digits/1, npz to npz": (1, "npz", 540_000), "digits/1, jsonl to jsonl": (1, "jsonl", 54_000), "digits/1, csv to csv": (1, "csv", 54_000),
+    "digits/2, npz to npz": (2, "npz", 108_000), "digits/4, npz to npz": (4, "npz", 128)}
 
 LOOP = '''
 import concurrent.futures, csv, json, os, sys, time
@@ -105,10 +106,10 @@ def main():
     pixels = np.load(ROOT / "models/digits/eval.npz")["pixels"]
     ways = ("one batch on all cores", "several batches")
     for name in options.parts:
-        version, kind, times = WORK[name]
+        version, kind, count = WORK[name]
         with tempfile.TemporaryDirectory() as folder:
             data, mine, theirs = (pathlib.Path(folder) / f"{what}.{kind}" for what in ("data", "serin", "onnxruntime"))
-            rows = np.tile(pixels, (times, 1))
+            rows = np.tile(pixels, (-(-count // len(pixels)), 1))[:count]
             write_rows(data, rows)
             model = str(ROOT / f"models/digits/{version}/model.onnx")
             spent = {way: [] for way in ("Serin", *ways)}

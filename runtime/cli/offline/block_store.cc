@@ -77,6 +77,7 @@ Status BlockStore::open_own(const Shard& shard) {
   if (own_ < 0) return store_error(own_path_, "cannot be opened");
   if (::flock(own_, LOCK_EX | LOCK_NB) != 0)
     return Error{Code::kFailedPrecondition, fmt::format("{}: another process is computing this shard", own_path_)};
+  SERIN_TRY(own_file_, datasets::StoredFile::open(own_path_));
   struct stat facts{};
   if (::fstat(own_, &facts) != 0) return store_error(own_path_, "cannot be read");
   if (static_cast<size_t>(facts.st_size) < description_.size()) {  // new, or the first line was cut off
@@ -98,7 +99,7 @@ BlockStore::~BlockStore() {
 }
 
 Result<uint64_t> BlockStore::scan(const std::string& path, bool own) {
-  SERIN_TRY(const auto file, datasets::StoredFile::open(path));
+  SERIN_TRY(const std::shared_ptr<const datasets::StoredFile> file, datasets::StoredFile::open(path));
   uint64_t at = own ? 0 : scanned_[path];
   if (at == 0) {
     if (file->size() < description_.size()) {
@@ -119,7 +120,7 @@ Result<uint64_t> BlockStore::scan(const std::string& path, bool own) {
     SERIN_TRY(const std::string payload, file->read(at + kFrameHead, bytes));
     const auto wanted = frame_head(block, payload);
     if (head != std::string_view(wanted.data(), wanted.size())) break;
-    frames_.emplace(block, Frame{path, at + kFrameHead, bytes});
+    frames_.emplace(block, Frame{file, at + kFrameHead, bytes});
     at += kFrameHead + bytes;
   }
   return at;
@@ -149,9 +150,9 @@ size_t BlockStore::count() const {
 Status BlockStore::append(int64_t block, std::string_view payload) {
   const auto head = frame_head(block, payload);
   const MutexLock lock(mutex_);
-  SERIN_CHECK(write_at(own_, own_path_, own_size_, {head.data(), head.size()}));
-  SERIN_CHECK(write_at(own_, own_path_, own_size_ + kFrameHead, payload));
-  frames_.emplace(block, Frame{own_path_, own_size_ + kFrameHead, payload.size()});
+  frame_.assign(head.data(), head.size()).append(payload);  // one write: a call costs more than a copy
+  SERIN_CHECK(write_at(own_, own_path_, own_size_, frame_));
+  frames_.emplace(block, Frame{own_file_, own_size_ + kFrameHead, payload.size()});
   own_size_ += kFrameHead + payload.size();
   return {};
 }
@@ -164,8 +165,7 @@ Result<std::string> BlockStore::read(int64_t block) const {
     if (found == frames_.end()) return Error{Code::kInternal, fmt::format("block {} is not in the store", block)};
     frame = found->second;
   }
-  SERIN_TRY(const auto file, datasets::StoredFile::open(frame.path));
-  return file->read(frame.offset, frame.bytes);
+  return frame.file->read(frame.offset, frame.bytes);
 }
 
 Result<int> BlockStore::lock_folder() const {

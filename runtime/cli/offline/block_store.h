@@ -18,6 +18,7 @@
 #include "kernels/mutex.h"
 #include "runtime/base/result.h"
 #include "runtime/cli/offline/shard.h"
+#include "runtime/datasets/stored_file.h"
 
 namespace serin::cli {
 
@@ -51,7 +52,7 @@ class BlockStore {
 
  private:
   struct Frame {
-    std::string path;
+    std::shared_ptr<const datasets::StoredFile> file;  ///< stays readable when another process deletes the folder
     uint64_t offset, bytes;
   };
   BlockStore(std::string folder, std::string description) : folder_(std::move(folder)), description_(std::move(description)) {}
@@ -66,6 +67,8 @@ class BlockStore {
   std::string own_path_;
   mutable Mutex mutex_;
   int own_ SERIN_GUARDED_BY(mutex_) = -1;
+  std::shared_ptr<const datasets::StoredFile> own_file_ SERIN_GUARDED_BY(mutex_);
+  std::string frame_ SERIN_GUARDED_BY(mutex_);
   uint64_t own_size_ SERIN_GUARDED_BY(mutex_) = 0;
   std::map<int64_t, Frame> frames_ SERIN_GUARDED_BY(mutex_);
   std::map<std::string, uint64_t> scanned_ SERIN_GUARDED_BY(mutex_);  ///< bytes of others' files that are known

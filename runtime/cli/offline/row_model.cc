@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 
 #include "runtime/datasets/convert.h"
@@ -76,14 +76,14 @@ Result<std::shared_ptr<const RowModel>> RowModel::load(const ModelPlace& place, 
   SERIN_TRY(made->pipeline_, steps::Pipeline::make(settings, inputs, outputs));
   for (const auto& tensor : made->pipeline_->inputs()) made->inputs_.push_back(tensor.facts);
   for (const auto& tensor : made->pipeline_->outputs()) made->outputs_.push_back(tensor.facts);
+  made->has_steps_behind_ = std::ranges::any_of(made->pipeline_->outputs(), [](const auto& tensor) { return !tensor.model; });
   return std::shared_ptr<const RowModel>(made);
 }
 
-/// A row that is ready for the model.
+/// A row that is ready for the model. It has no memory of its own: a small model takes less time for a row than an allocation.
 struct RowWorker::Row {
-  size_t index = 0;             ///< in its block
-  std::vector<Shape> shapes;    ///< of the model's inputs, without rows
-  std::vector<size_t> offsets;  ///< in bytes_
+  size_t index = 0;  ///< in its block
+  size_t place = 0;  ///< in shapes_ and offsets_
   steps::RowFacts facts;
 };
 
@@ -91,33 +91,34 @@ Status RowWorker::prepare(const datasets::Dataset& data, const datasets::Rows& r
   const steps::Pipeline& pipeline = *model_.pipeline_;
   const auto& facts = pipeline.inputs();
   row.index = index;
-  row.shapes.resize(bytes_.size());
-  for (const auto& bytes : bytes_) row.offsets.push_back(bytes.size());
+  row.place = shapes_.size();
+  shapes_.resize(row.place + bytes_.size());
+  for (const auto& bytes : bytes_) offsets_.push_back(bytes.size());
   std::vector<std::string_view> elements;
-  std::vector<datasets::Cell> cells;
   for (size_t input = 0; input < facts.size(); ++input) {
-    cells.clear();
-    for (const size_t position : map.inputs[input]) cells.push_back(rows.cell(index, position));
+    cells_.clear();
+    for (const size_t position : map.inputs[input]) cells_.push_back(rows.cell(index, position));
     const auto name = [&] { return fmt::format("column '{}'", data.columns()[map.columns[map.inputs[input].front()]]); };
     if (!facts[input].model) {
-      const datasets::Cell& cell = cells.front();
+      const datasets::Cell& cell = cells_.front();
       if (cell.kind != datasets::Cell::Kind::kText && cell.kind != datasets::Cell::Kind::kField)
         return invalid(fmt::format("{}: {}, a text or a picture is needed", name(), datasets::describe(cell)));
       elements.push_back(cell.text);
       continue;
     }
     const size_t model_input = *facts[input].model;
-    const auto shape = datasets::append_elements(cells, facts[input].facts.dtype, facts[input].facts.shape, bytes_[model_input]);
+    const auto shape = datasets::append_elements(cells_, facts[input].facts.dtype, facts[input].facts.shape, bytes_[model_input]);
     if (!shape) return shape.error().in(name());
-    row.shapes[model_input] = *shape;
+    shapes_[row.place + model_input] = *shape;
   }
+  if (elements.empty()) return {};  // no steps
   SERIN_TRY(auto prepared, pipeline.before(elements, [](std::string_view, std::chrono::nanoseconds) {}));
   for (size_t i = 0; i < prepared.inputs.size(); ++i) {
     if (!prepared.inputs[i]) continue;
     const TensorView made = prepared.inputs[i]->view();
     const auto* const begin = static_cast<const std::byte*>(made.data);
     bytes_[i].insert(bytes_[i].end(), begin, begin + made.bytes());
-    row.shapes[i] = made.shape;
+    shapes_[row.place + i] = made.shape;
   }
   row.facts = std::move(prepared.facts);
   return {};
@@ -130,6 +131,8 @@ Answers RowWorker::run(const datasets::Dataset& data, const datasets::Rows& rows
   answers.views.resize(rows.count() * answers.outputs);
   bytes_.resize(model_.model_->inputs().size());
   for (auto& bytes : bytes_) bytes.clear();
+  shapes_.clear();
+  offsets_.clear();
   const auto place = [&](size_t index) { return data.place(rows.first + static_cast<int64_t>(index)); };
 
   std::vector<Row> ready;
@@ -141,11 +144,15 @@ Answers RowWorker::run(const datasets::Dataset& data, const datasets::Rows& rows
       continue;
     }
     answers.faults[index] = prepared.error().in(place(index));
-    for (size_t i = 0; i < row.offsets.size(); ++i) bytes_[i].resize(row.offsets[i]);
+    if (rows.faults[index]) continue;
+    for (size_t i = 0; i < bytes_.size(); ++i) bytes_[i].resize(offsets_[row.place + i]);
   }
   const bool batchable = model_.model_->batchable().yes;
+  const auto alike = [&](const Row& a, const Row& b) {
+    return std::equal(&shapes_[a.place], &shapes_[a.place] + bytes_.size(), &shapes_[b.place]);
+  };
   for (size_t begin = 0, end = 0; begin < ready.size(); begin = end) {
-    for (end = begin + 1; batchable && end < ready.size() && ready[end].shapes == ready[begin].shapes;) ++end;
+    for (end = begin + 1; batchable && end < ready.size() && alike(ready[begin], ready[end]);) ++end;
     const auto batch = std::span(ready).subspan(begin, end - begin);
     Status computed = compute(batch, answers);
     if (computed) continue;
@@ -161,9 +168,9 @@ Status RowWorker::compute(std::span<Row> batch, Answers& answers) {
   std::vector<TensorView> inputs;
   for (size_t i = 0; i < bytes_.size(); ++i) {
     const engine::TensorInfo& info = model_.model_->inputs()[i];
-    const Shape& row = batch.front().shapes[i];
+    const Shape& row = shapes_[batch.front().place + i];
     inputs.push_back({info.dtype, model_.input_rows_[i] ? of_batch(static_cast<int64_t>(batch.size()), row) : row,
-                      bytes_[i].data() + batch.front().offsets[i]});
+                      bytes_[i].data() + offsets_[batch.front().place + i]});
   }
   SERIN_TRY(const std::vector<TensorView> outputs, infer(inputs, answers));
   std::vector<TensorView> own(outputs.size());
@@ -183,11 +190,15 @@ Status RowWorker::compute(std::span<Row> batch, Answers& answers) {
 }
 
 Status RowWorker::finish(const Row& row, std::span<const TensorView> outputs, Answers& answers) {
+  TensorView* to = answers.views.data() + row.index * answers.outputs;
+  if (!model_.has_steps_behind_) {
+    std::ranges::copy(outputs, to);
+    return {};
+  }
   const steps::Pipeline& pipeline = *model_.pipeline_;
   SERIN_TRY(auto made, pipeline.after(outputs, row.facts, [](std::string_view, std::chrono::nanoseconds) {}));
   std::vector<steps::Made>& kept = answers.made.emplace_back(std::move(made));
   size_t next = 0;
-  TensorView* to = answers.views.data() + row.index * answers.outputs;
   for (const auto& output : pipeline.outputs()) *to++ = output.model ? outputs[*output.model] : kept[next++].view();
   return {};
 }

@@ -56,6 +56,7 @@ class RowModel {
   std::shared_ptr<const steps::Pipeline> pipeline_;
   std::vector<bool> input_rows_, output_rows_;  // whether axis 0 of the model's tensor counts rows
   std::vector<steps::TensorFacts> inputs_, outputs_;
+  bool has_steps_behind_ = false;
 };
 
 /// Not thread-safe: a thread makes its own, and no other thread uses it.
@@ -74,6 +75,9 @@ class RowWorker {
 
   const RowModel& model_;
   std::vector<std::vector<std::byte>> bytes_;  // of each input of the model, row after row
+  std::vector<Shape> shapes_;                  // of each row and input, without rows
+  std::vector<size_t> offsets_;                // likewise, in bytes_
+  std::vector<datasets::Cell> cells_;
   std::map<graph::Bindings, std::unique_ptr<engine::Executor>> executors_;
 };
 
