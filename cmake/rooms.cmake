@@ -52,3 +52,13 @@ function(serin_batches name)
     endif()
   endforeach()
 endfunction()
+
+# serin_embed(TARGET FILE HEADER FUNCTION): FUNCTION, which HEADER declares, returns the text of FILE; changing the file builds it anew.
+function(serin_embed target file header function)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} text)
+  string(REGEX REPLACE "^.*::" "" name ${function})
+  file(CONFIGURE OUTPUT ${name}.cc @ONLY CONTENT
+       "// Generated from @file@.\n#include \"@header@\"\n\nstd::string_view @function@() {\n  return R\"embedded(@text@)embedded\";\n}\n")
+  target_sources(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
+endfunction()

@@ -57,6 +57,7 @@ struct ModelAnswer {
   std::string batch_symbol, not_batchable;  ///< one of them is empty
   std::string not_planned;                  ///< why its memory depends on data; empty: it does not
   engine::WeightBytes weights;              ///< for all buckets together
+  size_t parameter_bytes = 0;               ///< all constants as the file has them, each once
   size_t weights_at_load = 0;               ///< most bytes of weights while the version is loaded
   size_t plan_constants = 0;                ///< constants that the plans computed
   size_t structures = 0;                    ///< graph, plans and code of kernels: measured while planning

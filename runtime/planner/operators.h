@@ -22,14 +22,4 @@ struct Operator {
 /// In the order of the run. An If counts as its more expensive body.
 std::vector<Operator> operators(const Bucket& bucket);
 
-/// A device as the roofline sees it: below `ridge` FLOPs for each byte, memory limits a step, and above it arithmetic does.
-struct Ridge {
-  double flops = 0, bandwidth = 0;  ///< in a second
-
-  double seconds(const Operator& op) const {
-    return std::max(static_cast<double>(op.flops) / flops, static_cast<double>(op.moved) / bandwidth);
-  }
-  bool memory_bound(const Operator& op) const { return op.intensity() < flops / bandwidth; }
-};
-
 }  // namespace serin::planner

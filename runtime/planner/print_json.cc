@@ -4,6 +4,7 @@
 
 #include "runtime/planner/operators.h"
 #include "runtime/planner/report.h"
+#include "runtime/planner/report_parts.h"
 
 namespace serin::planner {
 namespace {
@@ -55,6 +56,7 @@ json::object model_of(const ModelAnswer& model) {
           {"version", model.version},
           {"path", model.path},
           {"precision", model.precision},
+          {"parameter_bytes", model.parameter_bytes},
           {"precision_why", model.precision_why},
           {"instances", model.instances},
           {"threads", model.threads},
@@ -80,14 +82,15 @@ json::object model_of(const ModelAnswer& model) {
 
 }  // namespace
 
-std::string print_json(const Answer& answer) {
+std::string print_json(const Answer& answer, const Placement* placement) {
   json::array models;
   for (const ModelAnswer& model : answer.models) models.push_back(model_of(model));
-  const json::object object = {{"schema", "serin.plan/1"},
-                               {"backend", answer.backend},
-                               {"planning_ms", answer.planning_ms},
-                               {"models", std::move(models)},
-                               {"process", {{"base_bytes", answer.base}, {"total_bytes", answer.total()}}}};
+  json::object object = {{"schema", "serin.plan/1"},
+                         {"backend", answer.backend},
+                         {"planning_ms", answer.planning_ms},
+                         {"models", std::move(models)},
+                         {"process", {{"base_bytes", answer.base}, {"total_bytes", answer.total()}}}};
+  if (placement) object["placement"] = placement_json(*placement);
   return json::serialize(object);
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/planner/operators.h"
 #include "runtime/planner/report.h"
+#include "runtime/planner/report_parts.h"
 #include "runtime/planner/table.h"
 #include "runtime/planner/units.h"
 
@@ -69,7 +70,8 @@ std::string buckets(const ModelAnswer& model) {
   return "\n" + table(rows, "  ");
 }
 
-std::string steps(const Bucket& bucket, size_t most) {
+/// `ridge`: FLOPs for each byte above which arithmetic limits a step on the device; 0: none was named.
+std::string steps(const Bucket& bucket, size_t most, double ridge) {
   std::vector<Operator> list = operators(bucket);
   const size_t all = list.size();
   std::ranges::stable_sort(list,
@@ -81,13 +83,17 @@ std::string steps(const Bucket& bucket, size_t most) {
         {shortened(op.node), op.op, op.kernel, short_number(static_cast<double>(op.macs), ""),
          short_number(static_cast<double>(op.flops), ""), short_bytes(static_cast<size_t>(op.moved)), fmt::format("{:.1f}", op.intensity()),
          fmt::format("{:.1f} %", bucket.flops > 0 ? 100.0 * static_cast<double>(op.flops) / static_cast<double>(bucket.flops) : 0)});
+  if (ridge > 0) {
+    rows.front().emplace_back("limited by");
+    for (size_t i = 0; i < list.size(); ++i) rows[i + 1].emplace_back(list[i].intensity() < ridge ? "memory" : "arithmetic");
+  }
   return fmt::format("\n  {} of {} steps at {}, most arithmetic first\n", list.size(), all, sizes_text(bucket.sizes)) +
          table(rows, "    ", 3);
 }
 
 }  // namespace
 
-std::string print_text(const Answer& answer, size_t most_steps) {
+std::string print_text(const Answer& answer, size_t most_steps, const Placement* placement) {
   std::string text = fmt::format("on {}; planned in {:.0f} ms, no weights read\n", answer.backend, answer.planning_ms);
   for (const ModelAnswer& model : answer.models) {
     text += "\n" + heading(model);
@@ -96,10 +102,12 @@ std::string print_text(const Answer& answer, size_t most_steps) {
     if (!model.not_planned.empty())
       text += fmt::format("  It has no plan, because {}. The memory of a run depends on its data and is not counted.\n", model.not_planned);
     if (model.buckets.empty()) continue;
+    const double ridge = placement && placement->device ? placement->roofs[static_cast<size_t>(&model - answer.models.data())].ridge() : 0;
     text += buckets(model);
-    if (most_steps > 0) text += steps(model.buckets.back(), most_steps);
+    if (most_steps > 0) text += steps(model.buckets.back(), most_steps, ridge);
   }
   text += fmt::format("\nserve occupies at most {} ({} without a model)\n", short_bytes(answer.total()), short_bytes(answer.base));
+  if (placement) text += placement_text(answer, *placement);
   return text;
 }
 

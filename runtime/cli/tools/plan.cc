@@ -1,6 +1,6 @@
 // plan.cc: `serin plan`: how much memory and arithmetic models need, before they are served.
 //
-// Exit codes: 2 for what the question got wrong (a flag, a dimension without a size, no such file), 3 for a model that cannot run.
+// Exit codes: 1 if the models do not fit the memory or the device that was named, 2 for what the question got wrong (a flag, a dimension without a size, no such file), 3 for a model that cannot run.
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ struct PlanOptions {
   std::vector<std::string> places;
   planner::Question question;
   EngineFlags engine;  // --isa alone
-  std::string precision;
+  std::string precision, device, device_precision, memory, catalogue;
   int cores = 0;
   size_t steps = 10;
   bool json = false;
@@ -51,6 +51,31 @@ void add_dim(std::map<std::string, std::vector<int64_t>>& sizes, const std::stri
   sizes[text.substr(0, equals)] = std::move(values);
 }
 
+/// Nothing: neither a device nor a memory was named.
+Result<std::optional<planner::Placement>> place_answer(const PlanOptions& options, const planner::Planner& planner,
+                                                       const planner::Answer& answer) {
+  SERIN_TRY(const planner::Catalogue catalogue, planner::Catalogue::load(options.catalogue));
+  if (options.device.empty() && options.memory.empty()) return std::optional<planner::Placement>();
+  planner::PlacementQuestion wanted{.device = options.device, .precision = options.device_precision, .room = {}};
+  if (!options.memory.empty()) {
+    wanted.room = planner::parse_bytes(options.memory);
+    if (!wanted.room) return Error{Code::kInvalidArgument, fmt::format("--memory {}: must be bytes, such as 512Mi or 16G", options.memory)};
+  }
+  SERIN_TRY(planner::Placement placement, planner::place(planner, options.places, options.question, answer, wanted, catalogue));
+  return std::optional(std::move(placement));
+}
+
+/// A card computes in its own precision; its memory is estimated from the plan in fp32.
+Status take_device_precision(PlanOptions& options) {
+  SERIN_TRY(const planner::Catalogue catalogue, planner::Catalogue::load(options.catalogue));
+  if (options.device.empty()) return {};
+  SERIN_TRY(const planner::Device* const device, catalogue.find(options.device));
+  if (device->kind == planner::Device::Kind::kCpu || !options.question.precision) return {};
+  options.device_precision = serving::print_precision(*options.question.precision);
+  options.question.precision = serving::Precision::kFp32;
+  return {};
+}
+
 int run_plan(PlanOptions options) {
   log::configure({.level = log::Level::kWarning});
   if (!options.precision.empty()) {
@@ -59,6 +84,7 @@ int run_plan(PlanOptions options) {
       return fail_plan(
           {Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32, tf32, fp16, bf16 or int8", options.precision)});
   }
+  if (const Status taken = take_device_precision(options); !taken) return fail_plan(taken.error());
   auto engine = make_engine(options.engine);
   if (!engine) return fail_plan(engine.error());
   std::unique_ptr<kernels::Backend> bf16;
@@ -70,8 +96,13 @@ int run_plan(PlanOptions options) {
                                   .cores = options.cores > 0 ? options.cores : serving::granted_cores()});
   const auto answer = planner.plan(options.places, options.question);
   if (!answer) return fail_plan(answer.error());
-  std::cout << (options.json ? planner::print_json(*answer) + "\n" : planner::print_text(*answer, options.steps)) << std::flush;
-  return kYes;
+  const auto placement = place_answer(options, planner, *answer);
+  if (!placement) return fail_plan(placement.error());
+  const planner::Placement* const placed = *placement ? &**placement : nullptr;
+  std::cout << (options.json ? planner::print_json(*answer, placed) + "\n" : planner::print_text(*answer, options.steps, placed))
+            << std::flush;
+  const bool refused = placed && placed->fit && !placed->fit->fits;
+  return refused ? kNo : kYes;
 }
 
 }  // namespace
@@ -107,6 +138,9 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_option("--steps", options->steps, "steps to print, those with most arithmetic first; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(size_t{0}, size_t{1} << 20));
+  command->add_option("--device", options->device, "a device of the catalogue to place the models on, e.g. L4: fit, latency");
+  command->add_option("--memory", options->memory, "memory that they may take, e.g. 512Mi or 16G; default: that of the device");
+  command->add_option("--catalogue", options->catalogue, "file with more devices, as runtime/planner/catalogue.yaml has them");
   command->add_flag("--json", options->json, "print one JSON object of schema serin.plan/1");
   command->callback([options, &exit_code] { exit_code = run_plan(*options); });
 }

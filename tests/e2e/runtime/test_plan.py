@@ -133,6 +133,46 @@ def test_every_model_of_the_list_holds_what_was_planned():
     assert rows >= 150
 
 
+# --- where to ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_memory_that_is_too_small_is_refused_with_advice():
+    needs = plan(DIGIT, "--batch", 64)["process"]["total_bytes"]
+    done = serin("plan", DIGIT, "--batch", 64, "--memory", needs - (1 << 20))
+    assert done.returncode == 1 and "It does not fit" in done.stdout and "reduce batch to " in done.stdout, done.stdout
+    fit = plan(DIGIT, "--batch", 64, "--memory", "4Gi")["placement"]["fit"]
+    assert fit["fits"] and fit["largest_batch"] >= 64 and fit["most_instances"] > 2 and not fit["advice"]
+
+
+def test_the_largest_batch_fits_and_the_next_does_not():
+    limit = plan(DIGIT, "--batch", "1,2,4,8,16,32,64,128,256", "--instances", 1)["process"]["total_bytes"] + (2 << 20)
+    largest = plan(DIGIT, "--batch", 1, "--instances", 1, "--memory", limit)["placement"]["fit"]["largest_batch"]
+    sizes = [1 << k for k in range(largest.bit_length() + 1)]
+    assert plan(DIGIT, "--batch", ",".join(map(str, sizes[:-1])), "--instances", 1)["process"]["total_bytes"] <= limit + (2 << 20)
+    assert largest >= 256
+
+
+def test_a_card_has_a_range_of_latencies_and_a_slice():
+    placement = plan(DIGIT, "--batch", "1,32", "--device", "L4", "--precision", "fp16")["placement"]
+    assert placement["device"]["name"] == "NVIDIA L4" and placement["fit"]["smallest"] == "NVIDIA A100-SXM4-40GB 1g.5gb"
+    assert all(0 < each["least_seconds"] < each["most_seconds"] and not each["calibrated"] for each in placement["latencies"][0])
+    assert "nvidia.com/gpu: 1" in placement["resources"]
+    told = serin("plan", DIGIT, "--device", "V100-PCIE-32GB").stdout
+    assert "for planning only, because CUDA 13 has no code for sm_70" in told and "uncalibrated" in told
+
+
+def test_catalogues_of_users_are_read_and_checked(tmp_path):
+    own = tmp_path / "own.yaml"
+    device = {"name": "Edge Box", "kind": "gpu", "memory": {"gb": 2, "source": "a label"}, "bandwidth": {"gbps": 100, "source": "a label"},
+              "peak": {"fp32": 5, "fp16": 10, "source": "a label"}, "runs": True}
+    own.write_text(json.dumps({"devices": [device]}))
+    assert plan(DIGIT, "--catalogue", own, "--device", "Edge Box")["placement"]["fit"]["fits"]
+    del device["peak"]["source"]
+    own.write_text(json.dumps({"devices": [device]}))
+    done = serin("plan", DIGIT, "--catalogue", own)
+    assert done.returncode == 2 and "devices[0].peak: has no source" in done.stderr
+
+
 # --- bad input -------------------------------------------------------------------------------------------------------------------------
 
 
@@ -149,6 +189,10 @@ def test_every_model_of_the_list_holds_what_was_planned():
         ((DIGIT, "--dim", "seq=0"), 2, "at least 1"),
         ((DIGIT, "--dim", "seq=8"), 2, "no model has a dimension 'seq'"),
         ((DIGIT, "--dim", "batch=8"), 2, "--batch"),
+        ((DIGIT, "--device", "TPU"), 2, "has no device 'TPU'; it has: NVIDIA H200"),
+        ((DIGIT, "--device", "L4", "--precision", "auto"), 2, "has no figure for auto"),
+        ((DIGIT, "--memory", "much"), 2, "--memory much: must be bytes"),
+        ((DIGIT, "--catalogue", "/nowhere.yaml"), 2, "/nowhere.yaml"),
     ],
 )
 def test_bad_questions_are_named(arguments, code, said):
