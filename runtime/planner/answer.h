@@ -46,6 +46,8 @@ struct Bucket {
   int64_t flops = 0, macs = 0;
   int64_t moved = 0;  ///< bytes that the steps read and write
   std::shared_ptr<const engine::Plan> plan;
+  std::optional<double> seconds;  ///< of one run, by a calibration of this machine (calibration.h)
+  double known_share = 0;         ///< of that time, the part in kernels that the calibration has measured
 };
 
 struct ModelAnswer {

@@ -22,45 +22,6 @@ using serving::Precision;
 
 constexpr std::string_view kRows = "batch";  // how exporters name it, where the independence of rows is not proven
 
-struct Loaded {
-  std::shared_ptr<engine::Model> model;
-  Precision precision = Precision::kFp32;
-  std::string why;
-};
-
-/// As EngineScheduler::load_engine does it on the CPU.
-Result<Loaded> load(const FoundModel& found, const Machine& machine) {
-  const serving::ModelSettings& settings = found.settings;
-  engine::LoadOptions load;
-  load.only_plans = true;
-  load.threads = settings.threads;
-  load.replaceable_inputs = settings.optional_inputs;
-  load.max_plans = serving::kMostSizes;
-  if (!settings.signatures.empty()) load.signature = settings.signatures.front();
-  switch (settings.precision) {
-    case Precision::kFp32:
-    case Precision::kAuto: {  // decided by running it; fp32 is the largest of the candidates
-      SERIN_TRY(auto model, engine::Model::load(found.path, machine.backend, load));
-      const bool decided = settings.precision == Precision::kFp32;
-      return Loaded{std::move(model), Precision::kFp32, decided ? "" : "auto is decided by running the model; planned as fp32"};
-    }
-    case Precision::kBf16: {
-      if (!machine.bf16_backend)
-        return Error{Code::kUnsupported, "precision bf16: this machine, or the instruction set that was asked for, does not multiply bf16"};
-      SERIN_TRY(auto model, engine::Model::load(found.path, *machine.bf16_backend, load));
-      return Loaded{std::move(model), Precision::kBf16, {}};
-    }
-    case Precision::kInt8: {
-      SERIN_TRY(graph::Graph graph, engine::read_model(found.path, load));
-      SERIN_TRY(samples::Int8Model made, samples::int8_model(std::move(graph), machine.backend, load, {settings.samples, {}, 1}));
-      return Loaded{std::move(made.model), made.on_bytes ? Precision::kInt8 : Precision::kFp32, made.why};
-    }
-    case Precision::kTf32:
-    case Precision::kFp16: break;
-  }
-  return Error{Code::kUnsupported, fmt::format("precision {}: only a device computes in it", serving::print_precision(settings.precision))};
-}
-
 /// What the question says about dimensions goes where the settings name them.
 Status add_sizes(const engine::Model& model, const Question& question, serving::ModelSettings& settings) {
   const std::vector<std::string> symbols = model.symbols();
@@ -150,12 +111,64 @@ std::set<int64_t> rows_that_run(const Question& question, int64_t max_batch, boo
 
 }  // namespace
 
+/// As EngineScheduler::load_engine does it.
+Result<LoadedModel> load_model(const FoundModel& found, const Machine& machine, bool only_plans) {
+  const serving::ModelSettings& settings = found.settings;
+  engine::LoadOptions load;
+  load.only_plans = only_plans;
+  load.threads = settings.threads;
+  load.replaceable_inputs = settings.optional_inputs;
+  load.max_plans = serving::kMostSizes;
+  if (!settings.signatures.empty()) load.signature = settings.signatures.front();
+  switch (settings.precision) {
+    case Precision::kFp32:
+    case Precision::kAuto: {  // decided by running it; fp32 is the largest of the candidates
+      SERIN_TRY(auto model, engine::Model::load(found.path, machine.backend, load));
+      const bool decided = settings.precision == Precision::kFp32;
+      return LoadedModel{std::move(model), Precision::kFp32, decided ? "" : "auto is decided by running the model; planned as fp32"};
+    }
+    case Precision::kBf16: {
+      if (!machine.bf16_backend)
+        return Error{Code::kUnsupported, "precision bf16: this machine, or the instruction set that was asked for, does not multiply bf16"};
+      SERIN_TRY(auto model, engine::Model::load(found.path, *machine.bf16_backend, load));
+      return LoadedModel{std::move(model), Precision::kBf16, {}};
+    }
+    case Precision::kInt8: {
+      SERIN_TRY(graph::Graph graph, engine::read_model(found.path, load));
+      SERIN_TRY(samples::Int8Model made, samples::int8_model(std::move(graph), machine.backend, load, {settings.samples, {}, 1}));
+      return LoadedModel{std::move(made.model), made.on_bytes ? Precision::kInt8 : Precision::kFp32, made.why};
+    }
+    case Precision::kTf32:
+    case Precision::kFp16: break;
+  }
+  return Error{Code::kUnsupported, fmt::format("precision {}: only a device computes in it", serving::print_precision(settings.precision))};
+}
+
+int64_t rows_of(const engine::Model& model, const graph::Bindings& sizes) {
+  const auto batch = sizes.find(model.batchable().symbol);
+  return model.batchable().yes && batch != sizes.end() ? batch->second : 1;
+}
+
+Result<std::vector<graph::Bindings>> sizes_of(const engine::Model& model, const Question& question, serving::ModelSettings& settings) {
+  SERIN_CHECK(add_sizes(model, question, settings));
+  if (!model.planned()) return std::vector<graph::Bindings>();
+  if (!question.batches.empty()) settings.max_batch = std::ranges::max(question.batches);
+  const int64_t max_batch = serving::most_rows(model, settings);
+  const auto wanted = rows_that_run(question, max_batch, settings.warmup);
+  auto sizes = serving::sizes_to_be_ready_for(model, settings, max_batch);
+  if (sizes.size() > serving::kMostSizes)
+    return invalid(fmt::format("{} combinations of sizes; at most {}", sizes.size(), serving::kMostSizes));
+  if (!question.batches.empty() && model.batchable().yes)
+    std::erase_if(sizes, [&](const graph::Bindings& each) { return !wanted.contains(rows_of(model, each)); });
+  return sizes;
+}
+
 Result<ModelAnswer> plan_model(const FoundModel& found, const Question& question, const Machine& machine) {
   serving::ModelSettings settings = found.settings;
   const Resident before = resident();
-  SERIN_TRY(const Loaded loaded, load(found, machine));
+  SERIN_TRY(const LoadedModel loaded, load_model(found, machine, /*only_plans=*/true));
   engine::Model& model = *loaded.model;
-  SERIN_CHECK(add_sizes(model, question, settings));
+  SERIN_TRY(const std::vector<graph::Bindings> sizes, sizes_of(model, question, settings));
 
   ModelAnswer answer{.name = found.name, .version = found.version, .path = found.path};
   answer.precision = serving::print_precision(loaded.precision);
@@ -164,7 +177,6 @@ Result<ModelAnswer> plan_model(const FoundModel& found, const Question& question
   answer.symbols = model.symbols();
   answer.instances = serving::cpu_instances(settings, machine.cores);
   answer.clients = question.clients.value_or(2 * answer.instances);
-  if (!question.batches.empty()) settings.max_batch = std::ranges::max(question.batches);
   answer.max_batch = serving::most_rows(model, settings);
   if (model.batchable().yes)
     answer.batch_symbol = model.batchable().symbol;
@@ -172,24 +184,14 @@ Result<ModelAnswer> plan_model(const FoundModel& found, const Question& question
     answer.not_batchable = model.batchable().why_not.empty() ? "its dimensions are fixed" : model.batchable().why_not;
   answer.parameter_bytes = parameter_bytes(model.graph());
   answer.weights_at_load = model.weights().while_packing;
-  if (!model.planned()) {
-    answer.not_planned = model.why_interpreted();
-  } else {
-    const auto wanted = rows_that_run(question, answer.max_batch, settings.warmup);
-    const auto sizes = serving::sizes_to_be_ready_for(model, settings, answer.max_batch);
-    if (sizes.size() > serving::kMostSizes)
-      return invalid(fmt::format("{} combinations of sizes; at most {}", sizes.size(), serving::kMostSizes));
-    size_t warm = 0;
-    for (const graph::Bindings& each : sizes) {
-      const auto batch = each.find(model.batchable().symbol);
-      const int64_t rows = model.batchable().yes && batch != each.end() ? batch->second : 1;
-      warm += rows == 1 ? 1 : 0;
-      if (!question.batches.empty() && model.batchable().yes && !wanted.contains(rows)) continue;
-      SERIN_TRY(auto plan, model.plan(each));
-      answer.buckets.push_back(bucket_of(std::move(plan), each, rows));
-    }
-    answer.held_buckets = std::max(serving::kSizesOfAnInstance, warm);
+  if (!model.planned()) answer.not_planned = model.why_interpreted();
+  size_t warm = 0;
+  for (const graph::Bindings& each : sizes) {
+    SERIN_TRY(auto plan, model.plan(each));
+    answer.buckets.push_back(bucket_of(std::move(plan), each, rows_of(model, each)));
+    warm += answer.buckets.back().rows == 1 ? 1 : 0;
   }
+  answer.held_buckets = std::max(serving::kSizesOfAnInstance, warm);
   std::ranges::stable_sort(answer.buckets, {}, &Bucket::rows);
   answer.weights = model.weights();
   answer.plan_constants = own_constants(model, answer.buckets);

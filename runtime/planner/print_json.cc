@@ -45,6 +45,7 @@ json::object bucket_of(const Bucket& bucket, bool with_steps) {
                          {"macs", bucket.macs},
                          {"flops", bucket.flops},
                          {"moved_bytes", bucket.moved}};
+  if (bucket.seconds) object["calibrated"] = {{"seconds", *bucket.seconds}, {"known_share", bucket.known_share}};
   if (with_steps) object["steps"] = steps_of(bucket);
   return object;
 }

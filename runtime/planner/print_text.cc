@@ -32,8 +32,9 @@ std::string heading(const ModelAnswer& model) {
   const std::string batches = model.batch_symbol.empty() && !model.not_batchable.empty()
                                   ? fmt::format("no batches: {}", model.not_batchable)
                                   : fmt::format("batches up to {}", model.max_batch);
-  return fmt::format("model '{}' version {}: {}, {} instance{} of {} thread{}, {}\n", model.name, model.version, model.precision,
-                     model.instances, model.instances == 1 ? "" : "s", model.threads, model.threads == 1 ? "" : "s", batches);
+  return fmt::format("model '{}' version {} ({}): {}, {} instance{} of {} thread{}, {}\n", model.name, model.version, model.path,
+                     model.precision, model.instances, model.instances == 1 ? "" : "s", model.threads, model.threads == 1 ? "" : "s",
+                     batches);
 }
 
 std::string memory(const ModelAnswer& model) {
@@ -59,15 +60,25 @@ std::string memory(const ModelAnswer& model) {
 }
 
 std::string buckets(const ModelAnswer& model) {
+  const bool timed = std::ranges::any_of(model.buckets, [](const Bucket& bucket) { return bucket.seconds.has_value(); });
   Rows rows = {{"size", "arena", "least", "scratch", "staging", "results", "MACs", "FLOPs", "moved", "FLOP/B"}};
+  if (timed) rows.front().insert(rows.front().end(), {"latency", "rows/s"});
   for (const Bucket& bucket : model.buckets) {
     const double intensity = bucket.moved > 0 ? static_cast<double>(bucket.flops) / static_cast<double>(bucket.moved) : 0;
     rows.push_back({sizes_text(bucket.sizes), short_bytes(bucket.arena), short_bytes(bucket.live), short_bytes(bucket.scratch),
                     short_bytes(bucket.staging), short_bytes(bucket.results), short_number(static_cast<double>(bucket.macs), ""),
                     short_number(static_cast<double>(bucket.flops), ""), short_bytes(static_cast<size_t>(bucket.moved)),
                     fmt::format("{:.1f}", intensity)});
+    if (timed && bucket.seconds) {
+      rows.back().push_back(fmt::format("{:.3g} ms", *bucket.seconds * 1e3));
+      rows.back().push_back(short_number(static_cast<double>(bucket.rows) / *bucket.seconds, ""));
+    }
   }
-  return "\n" + table(rows, "  ");
+  std::string text = "\n" + table(rows, "  ");
+  if (timed)
+    text += fmt::format("  latency of one run on this machine, calibrated; {:.0f} % of it in kernels that were measured\n",
+                        100 * model.buckets.back().known_share);
+  return text;
 }
 
 /// `ridge`: FLOPs for each byte above which arithmetic limits a step on the device; 0: none was named.

@@ -12,6 +12,8 @@
 #include "runtime/base/number.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/cli/validators.h"
+#include "runtime/planner/calibration.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/report.h"
 #include "runtime/serving/host/compute_pool.h"
@@ -26,6 +28,9 @@ struct PlanOptions {
   std::string precision, device, device_precision, memory, catalogue;
   int cores = 0;
   size_t steps = 10;
+  double calibrate_seconds = 0;  // 0: only read what was measured before
+  std::string calibration;
+  bool leave_out = false;
   bool json = false;
 };
 
@@ -76,6 +81,25 @@ Status take_device_precision(PlanOptions& options) {
   return {};
 }
 
+/// Latencies by what was measured on this machine, now or before. A file that was not named and does not fit is left alone.
+Status calibrate(const PlanOptions& options, const planner::Machine& machine, planner::Answer& answer) {
+  const std::string path = options.calibration.empty() ? planner::calibration_path() : options.calibration;
+  const std::string name = planner::machine_name(machine);
+  auto calibration = path.empty() ? Result<planner::Calibration>(planner::Calibration()) : planner::Calibration::read(path, name);
+  const bool measures = options.calibrate_seconds > 0;
+  const bool absent = !calibration && calibration.error().code == Code::kNotFound;
+  if (!calibration && !options.calibration.empty() && !(measures && absent)) return calibration.error();
+  if (!calibration) calibration = planner::Calibration();
+  if (measures) {
+    SERIN_CHECK(planner::calibrate(machine, options.places, options.question, options.calibrate_seconds, *calibration));
+    if (path.empty()) return invalid("--calibrate: there is no home folder to keep it in: name a file with --calibration");
+    SERIN_CHECK(calibration->write(path, name));
+  }
+  if (calibration->empty()) return {};
+  for (planner::ModelAnswer& model : answer.models) calibration->fill(model, options.leave_out ? model.path : std::string());
+  return {};
+}
+
 int run_plan(PlanOptions options) {
   log::configure({.level = log::Level::kWarning});
   if (!options.precision.empty()) {
@@ -90,12 +114,14 @@ int run_plan(PlanOptions options) {
   std::unique_ptr<kernels::Backend> bf16;
   if (kernels::multiplies_bf16() && (options.engine.isa.empty() || options.engine.isa == "avx512"))
     bf16 = kernels::make_cpu_backend({.bf16 = true});
-  const planner::Planner planner({.backend = *engine->backend,
-                                  .bf16_backend = bf16.get(),
-                                  .note = engine->note,
-                                  .cores = options.cores > 0 ? options.cores : serving::granted_cores()});
-  const auto answer = planner.plan(options.places, options.question);
+  const planner::Machine machine{.backend = *engine->backend,
+                                 .bf16_backend = bf16.get(),
+                                 .note = engine->note,
+                                 .cores = options.cores > 0 ? options.cores : serving::granted_cores()};
+  const planner::Planner planner(machine);
+  auto answer = planner.plan(options.places, options.question);
   if (!answer) return fail_plan(answer.error());
+  if (const Status timed = calibrate(options, machine, *answer); !timed) return fail_plan(timed.error());
   const auto placement = place_answer(options, planner, *answer);
   if (!placement) return fail_plan(placement.error());
   const planner::Placement* const placed = *placement ? &**placement : nullptr;
@@ -141,6 +167,15 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_option("--device", options->device, "a device of the catalogue to place the models on, e.g. L4: fit, latency");
   command->add_option("--memory", options->memory, "memory that they may take, e.g. 512Mi or 16G; default: that of the device");
   command->add_option("--catalogue", options->catalogue, "file with more devices, as runtime/planner/catalogue.yaml has them");
+  command
+      ->add_option("--calibrate", options->calibrate_seconds,
+                   "seconds to run the models in, to learn how long steps take on this machine; default: 30")
+      ->expected(0, 1)
+      ->default_str("30")
+      ->check(between(0.1, 3600.0));
+  command->add_option("--calibration", options->calibration,
+                      "file with what was learnt; default: serin/plan.json in $XDG_CACHE_HOME or in ~/.cache");
+  command->add_flag("--leave-out", options->leave_out, "predict each model without what was measured on it");
   command->add_flag("--json", options->json, "print one JSON object of schema serin.plan/1");
   command->callback([options, &exit_code] { exit_code = run_plan(*options); });
 }

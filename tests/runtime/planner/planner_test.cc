@@ -111,7 +111,7 @@ TEST(Planner, NamesWhatTheQuestionGotWrong) {
     const auto answer = planner().plan(places, question);
     return answer ? std::string() : answer.error().message;
   };
-  EXPECT_THAT(error_of({"/nowhere"}, {}), HasSubstr("/nowhere: no such folder or file"));
+  EXPECT_THAT(error_of({testing::TempDir() + "/serin_no_such_place"}, {}), HasSubstr("serin_no_such_place: no such folder or file"));
   EXPECT_THAT(error_of({digits}, {.sizes = {{"seq", {8}}}}), HasSubstr("no model has a dimension 'seq'"));
   EXPECT_THAT(error_of({digits}, {.sizes = {{"batch", {8}}}}), HasSubstr("--batch"));
   EXPECT_THAT(error_of({digits}, {.precision = serving::Precision::kFp16}), HasSubstr("precision fp16: only a device computes in it"));
