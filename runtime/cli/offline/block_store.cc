@@ -60,7 +60,7 @@ Status write_at(int file, const std::string& path, uint64_t offset, std::string_
 
 Result<std::unique_ptr<BlockStore>> BlockStore::open(const std::string& folder, const std::string& description, const Shard& shard) {
   std::error_code failure;
-  fs::create_directories(folder, failure);
+  fs::create_directory(folder, failure);  // not its parents: a misspelled place is an error
   if (failure) return Error{Code::kIo, fmt::format("{}: cannot be made: {}", folder, failure.message())};
   std::unique_ptr<BlockStore> store(new BlockStore(folder, description + "\n"));
   {

@@ -25,7 +25,7 @@ namespace serin::cli {
 /// Thread-safe.
 class BlockStore {
  public:
-  /// Makes the folder if there is none. kFailedPrecondition: the folder belongs to another run, or another process has the same shard.
+  /// Makes the folder if there is none, but not its parents. kFailedPrecondition: the folder belongs to another run, or another process has the same shard.
   static Result<std::unique_ptr<BlockStore>> open(const std::string& folder, const std::string& description, const Shard& shard);
   ~BlockStore();
   BlockStore(const BlockStore&) = delete;

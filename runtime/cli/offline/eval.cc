@@ -98,8 +98,8 @@ Status choose_task(const EvalOptions& options, EvalRun& eval) {
   if ((eval.task == EvalTask::kText || eval.task == EvalTask::kDetection) && !of_texts)
     return invalid(
         fmt::format("--task {}: output '{}' is of numbers; steps after the model make texts and boxes", options.task, output.name));
-  if (eval.task == EvalTask::kRegression && of_texts)
-    return invalid(fmt::format("--task regression: output '{}' is of texts", output.name));
+  if ((eval.task == EvalTask::kRegression || eval.task == EvalTask::kEmbedding) && of_texts)
+    return invalid(fmt::format("--task {}: output '{}' is of texts", options.task, output.name));
   return {};
 }
 
@@ -294,6 +294,8 @@ std::string cache_folder(const std::string& description) {
   const std::filesystem::path parent = cache != nullptr && *cache != '\0' ? std::filesystem::path(cache)
                                        : home != nullptr && *home != '\0' ? std::filesystem::path(home) / ".cache"
                                                                           : std::filesystem::path(".");
+  std::error_code ignored;  // the store says why it cannot be opened
+  std::filesystem::create_directories(parent / "serin", ignored);
   return (parent / "serin" / fmt::format("eval-{:016x}", std::hash<std::string>{}(description))).string();
 }
 
@@ -361,8 +363,10 @@ void add_eval(CLI::App& app, int& exit_code) {
   add_run_flags(*command, options->run);
   command->add_option("--label", options->label, "column with the truth; default: label, or annotations");
   command->add_option("--output", options->output, "output of the model to judge; default: the only one");
-  command->add_option("--task", options->task, "classification, regression, text or detection; default: by the output and the labels")
-      ->check(CLI::IsMember({"classification", "regression", "text", "detection"}));
+  command
+      ->add_option("--task", options->task,
+                   "classification, regression, text, detection or embedding; default: by the output and the labels")
+      ->check(CLI::IsMember({"classification", "regression", "text", "detection", "embedding"}));
   command
       ->add_option("--metric", options->metrics,
                    "a metric to report, the first is the one that --against compares; can be given several times")

@@ -12,6 +12,7 @@
 #include "runtime/base/utf8.h"
 #include "runtime/evaluation/detection.h"
 #include "runtime/evaluation/regression.h"
+#include "runtime/evaluation/retrieval.h"
 #include "runtime/evaluation/text_errors.h"
 
 namespace serin::cli {
@@ -97,8 +98,12 @@ Result<EvalSamples> classifier(const std::vector<EvalRecord>& records, size_t mo
   const bool named = !records.front().answers[model].texts.empty();
   const Status read = named ? read_named(records, model, *samples) : read_scored(records, model, options, *samples);
   if (!read) return read.error();
-  EvalSamples made{
-      .metrics = evaluation::classification_metrics(*samples), .loss = {}, .answer_text = {}, .classes = samples, .kept = samples};
+  EvalSamples made{.metrics = evaluation::classification_metrics(*samples),
+                   .loss = {},
+                   .answer_text = {},
+                   .classes = samples,
+                   .ranks = nullptr,
+                   .kept = samples};
   made.loss = [samples](uint32_t row) {
     if (samples->predicted(row) == samples->truth[row]) return -1.0;  // right
     return samples->confidence.empty() ? 1.0 : static_cast<double>(samples->confidence[row]);
@@ -121,7 +126,12 @@ Result<EvalSamples> regressor(const std::vector<EvalRecord>& records, size_t mod
     samples->truth.insert(samples->truth.end(), record.truth_numbers.begin(), record.truth_numbers.end());
     samples->predicted.insert(samples->predicted.end(), predicted.begin(), predicted.end());
   }
-  EvalSamples made{.metrics = evaluation::regression_metrics(*samples), .loss = {}, .answer_text = {}, .classes = nullptr, .kept = samples};
+  EvalSamples made{.metrics = evaluation::regression_metrics(*samples),
+                   .loss = {},
+                   .answer_text = {},
+                   .classes = nullptr,
+                   .ranks = nullptr,
+                   .kept = samples};
   made.loss = [samples](uint32_t row) {
     double most = 0;
     for (size_t i = row * samples->outputs; i < (row + 1) * samples->outputs; ++i)
@@ -132,13 +142,36 @@ Result<EvalSamples> regressor(const std::vector<EvalRecord>& records, size_t mod
   return made;
 }
 
+Result<EvalSamples> searcher(const std::vector<EvalRecord>& records, size_t model) {
+  constexpr size_t kMostRows = 50'000;  // each is compared with each
+  if (records.size() > kMostRows)
+    return invalid(fmt::format("--task embedding: {} rows, at most {} can be compared with each other", records.size(), kMostRows));
+  evaluation::VectorSamples samples{.width = records.front().answers[model].numbers.size(), .vectors = {}, .truth = {}};
+  for (const EvalRecord& record : records) {
+    const std::vector<float>& vector = record.answers[model].numbers;
+    if (vector.size() != samples.width)
+      return of_row(record, fmt::format("has {} numbers, the first row has {}", vector.size(), samples.width));
+    samples.vectors.insert(samples.vectors.end(), vector.begin(), vector.end());
+    samples.truth.push_back(record.truth);
+  }
+  const auto ranks = std::make_shared<const std::vector<size_t>>(evaluation::ranks_of_first_match(samples));
+  EvalSamples made{
+      .metrics = evaluation::retrieval_metrics(*ranks), .loss = {}, .answer_text = {}, .classes = nullptr, .ranks = ranks, .kept = nullptr};
+  made.loss = [ranks](uint32_t row) { return (*ranks)[row] > 0 ? static_cast<double>((*ranks)[row]) : -1.0; };
+  made.answer_text = [ranks](uint32_t row) {
+    return (*ranks)[row] == ranks->size() ? std::string("no other row has its label") : fmt::format("{} others are nearer", (*ranks)[row]);
+  };
+  return made;
+}
+
 EvalSamples texts(const std::vector<EvalRecord>& records, size_t model) {
   const auto samples = std::make_shared<evaluation::TextSamples>();
   for (const EvalRecord& record : records) {
     samples->truth.push_back(record.truth);
     samples->predicted.push_back(record.answers[model].texts.empty() ? "" : record.answers[model].texts.front());
   }
-  EvalSamples made{.metrics = evaluation::text_metrics(*samples), .loss = {}, .answer_text = {}, .classes = nullptr, .kept = samples};
+  EvalSamples made{
+      .metrics = evaluation::text_metrics(*samples), .loss = {}, .answer_text = {}, .classes = nullptr, .ranks = nullptr, .kept = samples};
   const evaluation::Metric wrong = made.metrics[1];
   made.loss = [wrong](uint32_t row) {
     const double rate = wrong.value({&row, 1});
@@ -195,7 +228,12 @@ Result<EvalSamples> detector(const std::vector<EvalRecord>& records, size_t mode
   }
   samples.categories.resize(categories.size());
   for (const auto& [name, number] : categories) samples.categories[static_cast<size_t>(number)] = name;
-  EvalSamples made{.metrics = evaluation::detection_metrics(samples), .loss = {}, .answer_text = {}, .classes = nullptr, .kept = nullptr};
+  EvalSamples made{.metrics = evaluation::detection_metrics(samples),
+                   .loss = {},
+                   .answer_text = {},
+                   .classes = nullptr,
+                   .ranks = nullptr,
+                   .kept = nullptr};
   const evaluation::Metric precision = made.metrics[1];
   made.loss = [precision](uint32_t row) {
     const double value = precision.value({&row, 1});
@@ -213,6 +251,7 @@ Result<EvalSamples> make_samples(const std::vector<EvalRecord>& records, size_t 
     case EvalTask::kRegression: return regressor(records, model);
     case EvalTask::kText: return texts(records, model);
     case EvalTask::kDetection: return detector(records, model);
+    case EvalTask::kEmbedding: return searcher(records, model);
   }
   return Error{Code::kInternal, "no such task"};
 }
@@ -224,6 +263,10 @@ Result<evaluation::Metric> EvalSamples::metric(const std::string& name) const {
     const auto k = parse_number<size_t>(std::string_view(name).substr(3));
     if (k && *k >= 1 && *k <= classes->depth) return evaluation::top_k_metric(*classes, *k);
     if (k) return invalid(fmt::format("metric '{}': the answers have the best {} classes", name, classes->depth));
+  }
+  if (ranks && name.starts_with("recall@")) {
+    const auto k = parse_number<size_t>(std::string_view(name).substr(std::string_view("recall@").size()));
+    if (k && *k >= 1) return evaluation::recall_metric(*ranks, *k);
   }
   if (classes && !classes->probabilities && (name == "log_loss" || name == "ece"))
     return invalid(fmt::format("metric '{}' needs probabilities, which the scores are not: --softmax makes them", name));

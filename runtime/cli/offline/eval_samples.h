@@ -19,6 +19,7 @@ struct EvalSamples {
   std::function<double(uint32_t)> loss;               ///< how wrong a row is, for the list of the worst
   std::function<std::string(uint32_t)> answer_text;   ///< for that list
   std::shared_ptr<evaluation::ClassSamples> classes;  ///< of a classifier; otherwise null
+  std::shared_ptr<const std::vector<size_t>> ranks;   ///< of vectors (evaluation/retrieval.h); otherwise null
   std::shared_ptr<void> kept;                         ///< what the metrics refer to
 
   /// kInvalidArgument names the metrics that there are. "top7" is there for any depth of the answers.

@@ -75,14 +75,15 @@ Result<EvalTask> infer_task(const steps::TensorFacts& output, const datasets::Ro
   }
   if (texts || (whole && classes && !lists && elements != 1)) return EvalTask::kClassification;
   if (lists || (!whole && elements == 1)) return EvalTask::kRegression;
-  return invalid(fmt::format("output '{}' {}{} and its labels fit more than one task: give --task classification or --task regression",
+  return invalid(fmt::format("output '{}' {}{} and its labels fit more than one task: give --task classification, regression or embedding",
                              output.name, dtype_name(output.dtype), output.shape.str()));
 }
 
 Status read_truth(EvalTask task, const datasets::Cell& cell, EvalRecord& record) {
   switch (task) {
     case EvalTask::kClassification:
-    case EvalTask::kText: {
+    case EvalTask::kText:
+    case EvalTask::kEmbedding: {
       SERIN_TRY(record.truth, datasets::text_of(cell));
       return {};
     }

@@ -15,8 +15,8 @@
 
 namespace serin::cli {
 
-enum class EvalTask : uint8_t { kClassification, kRegression, kText, kDetection };
-inline constexpr std::array<std::string_view, 4> kEvalTasks = {"classification", "regression", "text", "detection"};
+enum class EvalTask : uint8_t { kClassification, kRegression, kText, kDetection, kEmbedding };
+inline constexpr std::array<std::string_view, 5> kEvalTasks = {"classification", "regression", "text", "detection", "embedding"};
 
 /// How to read one model's answers.
 struct EvalReader {

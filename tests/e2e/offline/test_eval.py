@@ -206,9 +206,25 @@ def test_an_unclear_task_is_asked_for(tmp_path):
     save_model(tmp_path / "m.onnx", [helper.make_node("Identity", ["x"], ["y"])], 1, 1)
     np.savez(tmp_path / "d.npz", x=np.float32([[0.2], [0.8]]), label=[0, 1])
     arguments = [tmp_path / "m.onnx", tmp_path / "d.npz"]
-    assert "labels fit more than one task: give --task classification or --task regression" in refused(*arguments)
+    assert "labels fit more than one task: give --task classification, regression or embedding" in refused(*arguments)
     assert evaluate(*arguments, "--task", "classification")["metrics"]["top1"]["value"] == 1
     close(evaluate(*arguments, "--task", "regression")["metrics"]["mae"]["value"], 0.2, 1e-5)
+
+
+def test_recall_of_vectors_is_that_of_numpy(tmp_path, digits):
+    save_model(tmp_path / "m.onnx", [helper.make_node("Identity", ["x"], ["y"])], 64, 64)
+    vectors, truth = digits["pixels"][:200], digits["label"][:200].copy()
+    truth[7] = 77  # no other row has it
+    np.savez(tmp_path / "d.npz", x=vectors, label=truth)
+    unit = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    cosines = unit @ unit.T
+    np.fill_diagonal(cosines, -2)
+    nearest = np.argsort(-cosines, axis=1, kind="stable")
+    arguments = [tmp_path / "m.onnx", tmp_path / "d.npz", "--task", "embedding"]
+    found = evaluate(*arguments, "--metric", "recall@1", "--metric", "recall@3")["metrics"]
+    for k in (1, 3):
+        close(found[f"recall@{k}"]["value"], (truth[nearest[:, :k]] == truth[:, None]).any(1).mean())
+    assert "there is no metric 'recall@0'" in refused(*arguments, "--metric", "recall@0")
 
 
 # --- Runs ---------------------------------------------------------------------------------------------------------------------------

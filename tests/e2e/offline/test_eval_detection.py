@@ -22,6 +22,25 @@ def write_ppm(path, pixels):
     path.write_bytes(b"P6\n%d %d\n255\n" % (pixels.shape[1], pixels.shape[0]) + pixels.tobytes())
 
 
+def save_lookup(path, table):
+    """A model that answers table[n] to a picture whose first pixel is n."""
+    rows, columns = table.shape[1:]
+    constants = {"starts": [0, 0, 0], "ends": [1, 1, 1], "axes": [1, 2, 3], "one": [1], "flat": [rows, columns]}
+    graph = helper.make_graph(
+        [helper.make_node("Slice", ["image", "starts", "ends", "axes"], ["first"]), helper.make_node("Reshape", ["first", "one"], ["number"]),
+         helper.make_node("Cast", ["number"], ["index"], to=TensorProto.INT64), helper.make_node("Gather", ["table", "index"], ["chosen"]),
+         helper.make_node("Reshape", ["chosen", "flat"], ["answer"])], "lookup",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIDE, SIDE])], [helper.make_tensor_value_info("answer", TensorProto.FLOAT, [rows, columns])],
+        [onnx.numpy_helper.from_array(np.array(value), name) for name, value in constants.items()] + [onnx.numpy_helper.from_array(table, "table")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+
+
+def write_numbered(folder, row):
+    picture = np.zeros((SIDE, SIDE, 3), np.uint8)
+    picture[..., 0] = row
+    write_ppm(folder / f"{row}.ppm", picture)
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """Pictures whose first pixel is their number, their annotations, and a detector that looks its answers up by that number."""
@@ -30,9 +49,7 @@ def data(tmp_path_factory):
     images, annotations, table = [], [], np.zeros((64, MOST, 6), np.float32)
     table[:, :, 0] = -1
     for row in range(40):
-        picture = np.zeros((SIDE, SIDE, 3), np.uint8)
-        picture[..., 0] = row
-        write_ppm(folder / f"{row}.ppm", picture)
+        write_numbered(folder, row)
         number = 1000 - row  # another order than that of the file
         images.append({"id": number, "file_name": f"{row}.ppm", "width": SIDE, "height": SIDE})
         for _ in range(random.integers(0, 7)):
@@ -52,16 +69,9 @@ def data(tmp_path_factory):
         "images": images, "annotations": annotations, "categories": [{"id": i + 1, "name": name} for i, name in enumerate(NAMES)]}))
     model = folder / "detector"
     (model / "1").mkdir(parents=True)
-    graph = helper.make_graph(
-        [helper.make_node("Slice", ["image", "starts", "ends", "axes"], ["first"]), helper.make_node("Reshape", ["first", "one"], ["number"]),
-         helper.make_node("Cast", ["number"], ["index"], to=TensorProto.INT64), helper.make_node("Gather", ["table", "index"], ["rows"]),
-         helper.make_node("Reshape", ["rows", "flat"], ["boxes"])], "detector",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIDE, SIDE])], [helper.make_tensor_value_info("boxes", TensorProto.FLOAT, [MOST, 6])],
-        [onnx.numpy_helper.from_array(np.array(value), name) for name, value in
-         {"starts": [0, 0, 0], "ends": [1, 1, 1], "axes": [1, 2, 3], "one": [1], "flat": [MOST, 6]}.items()] + [onnx.numpy_helper.from_array(table, "table")])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), model / "1/model.onnx")
+    save_lookup(model / "1/model.onnx", table)
     (model / "labels.txt").write_text("\n".join(NAMES) + "\n")
-    (model / "serin.yaml").write_text("pre:\n  - picture: file\n    scale: 1\npost:\n  - detections: boxes\n    form: suppressed\n    score: 0\n    labels: labels.txt\n")
+    (model / "serin.yaml").write_text("pre:\n  - picture: file\n    scale: 1\npost:\n  - detections: answer\n    form: suppressed\n    score: 0\n    labels: labels.txt\n")
     return folder
 
 
@@ -102,3 +112,47 @@ def test_a_detector_is_compared_by_resampling(data):
     done = serin("eval", data / "detector", data / "instances.json", "--against", data / "detector", "--no-worse-by", "1pt", "--metric", "map50", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["comparison"]["verdict"] == "no worse"
+
+
+def distance(a, b):
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        row, before = [i], row
+        for j, y in enumerate(b, 1):
+            row.append(min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (x != y)))
+    return row[-1]
+
+
+def test_errors_of_texts_are_those_of_the_definition(tmp_path):
+    random, letters = np.random.default_rng(4), "abc\u00e9"
+    texts = ["".join(random.choice(list(letters + "  "), 10)).strip() or "a" for _ in range(30)]
+    truth = ["".join(random.choice(list(letters)) if random.random() < 0.2 else c for c in text).strip() or "b" for text in texts]
+    table = np.zeros((64, 20, 6), np.float32)  # blank, the letters, a space
+    table[:, :, 0] = 0.5
+    (tmp_path / "pages").mkdir()
+    for row, text in enumerate(texts):
+        for at, letter in enumerate(text):  # a blank between letters, so that equal ones stay two
+            table[row, 2 * at, 1 + (letters + " ").index(letter)] = 1
+        write_numbered(tmp_path / "pages", row)
+    (tmp_path / "reader/1").mkdir(parents=True)
+    save_lookup(tmp_path / "reader/1/model.onnx", table)
+    (tmp_path / "reader/letters.txt").write_text("\n".join(letters) + "\n")
+    (tmp_path / "reader/serin.yaml").write_text("pre:\n  - picture: file\n    scale: 1\npost:\n  - ctc: answer\n    dictionary: letters.txt\n")
+    (tmp_path / "labels").mkdir()
+    done = serin("predict", tmp_path / "reader", tmp_path / "pages", tmp_path / "out.jsonl", "--keep", "path")
+    assert done.returncode == 0, done.stderr
+    said = {row["path"]: row["text"] for row in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())}
+    assert said == {f"{row}.ppm": text for row, text in enumerate(texts)}
+    for row, text in enumerate(truth):  # the label is the folder's name
+        folder = tmp_path / "labels" / text
+        folder.mkdir(exist_ok=True)
+        write_numbered(folder, row)
+    done = serin("eval", tmp_path / "reader", tmp_path / "labels", "--json", "--work", tmp_path / "work")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["task"] == "text" and report["rows"] == 30
+    words = [(a.split(), b.split()) for a, b in zip(truth, texts)]
+    wanted = {"wer": sum(distance(*pair) for pair in words) / sum(len(a) for a, _ in words),
+              "cer": sum(map(distance, truth, texts)) / sum(map(len, truth)), "exact": np.mean([a == b for a, b in zip(truth, texts)])}
+    for name, value in wanted.items():
+        assert report["metrics"][name]["value"] == pytest.approx(value), name

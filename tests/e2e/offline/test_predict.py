@@ -230,7 +230,8 @@ def test_a_run_without_one_good_row_fails(tmp_path):
     ([DIGITS / "2", EVAL, "o.csv", "--keep", "name"], "--keep: there is no column 'name'"),
     ([DIGITS / "2", EVAL, "o.npz", "--shard", "3/2"], "--shard 3/2: must be NUMBER/COUNT"),
     ([DIGITS / "2", EVAL, "o.npz", "--isa", "mmx"], "instruction set 'mmx'"),
-    ([DIGITS / "2", EVAL, "missing/folder/o.npz", "--work", "/proc/none"], "/proc/none"),
+    ([DIGITS / "2", EVAL, "missing/folder/o.npz"], "missing/folder/o.npz.work: cannot be made"),
+    ([DIGITS / "2", EVAL, "o.npz", "--work", "/proc/none"], "/proc/none: cannot be made"),
 ])
 def test_mistakes_are_named(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
