@@ -113,7 +113,6 @@ Result<EvalRun> prepare(const EvalOptions& options, OpenRun run) {
   if (!options.margin.empty()) {
     SERIN_TRY(eval.margin, parse_margin(options.margin));
   }
-  if (eval.run.data->rows() == 0) return invalid(options.run.data + ": has no rows");
   eval.models.push_back({eval.run.place, eval.run.model, eval.run.map, {}});
   if (!options.against.empty()) {
     SERIN_TRY(EvalModel other, load_against(options, eval.run));
@@ -246,7 +245,8 @@ Result<EvalReport> make_report(const EvalOptions& options, const EvalRun& eval, 
     SERIN_TRY(auto more, unpack_records(payload));
     std::ranges::move(more, std::back_inserter(records));
   }
-  if (records.empty()) return invalid(fmt::format("all {} rows are at fault", eval.run.data->rows()));
+  if (records.empty())
+    return invalid(fmt::format("all {} rows are at fault; without --on-error skip the first one says why", eval.run.data->rows()));
   EvalReport report{.task = eval.task};
   report.label = eval.run.data->columns()[eval.columns[eval.label]];
   report.rows = static_cast<int64_t>(records.size());

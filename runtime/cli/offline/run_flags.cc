@@ -46,6 +46,7 @@ OpenedRun open_run(const RunFlags& flags) {
   auto data = datasets::open(flags.data);
   if (!data) return fail(data.error(), kUsage);
   run.data = *std::move(data);
+  if (run.data->rows() == 0) return fail(invalid(flags.data + ": has no rows"), kUsage);
   auto place = find_model(flags.model);
   if (!place) return fail(place.error(), kUsage);
   run.place = *std::move(place);

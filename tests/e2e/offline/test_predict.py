@@ -245,5 +245,7 @@ def test_damaged_archives_and_parquet_are_refused(tmp_path):
     assert "member 'pixels.npy' is compressed; write it with numpy.savez" in refused(DIGITS / "2", tmp_path / "b.npz", tmp_path / "o.npz")
     np.savez(tmp_path / "c.npz", pixels=np.zeros((2, 64), np.float32), label=np.zeros(3))
     assert "array 'label' has 3 rows, 'pixels' has 2" in refused(DIGITS / "2", tmp_path / "c.npz", tmp_path / "o.npz")
+    np.savez(tmp_path / "e.npz", pixels=np.zeros((0, 64), np.float32))
+    assert "e.npz: has no rows" in refused(DIGITS / "2", tmp_path / "e.npz", tmp_path / "o.npz")
     (tmp_path / "d.parquet").write_bytes(b"PAR1")
     assert "Parquet is not read; convert it" in refused(DIGITS / "2", tmp_path / "d.parquet", tmp_path / "o.npz")
