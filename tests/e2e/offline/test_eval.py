@@ -19,6 +19,11 @@ DIGITS = MODELS / "digits"
 EVAL = DIGITS / "eval.npz"
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture(scope="module")
 def digits():
     with np.load(EVAL) as file:

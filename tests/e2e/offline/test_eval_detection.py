@@ -41,6 +41,11 @@ def write_numbered(folder, row):
     write_ppm(folder / f"{row}.ppm", picture)
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """Pictures whose first pixel is their number, their annotations, and a detector that looks its answers up by that number."""
