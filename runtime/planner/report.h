@@ -14,5 +14,7 @@ namespace serin::planner {
 std::string print_text(const Answer& answer, size_t most_steps, const Placement* placement = nullptr);
 /// One object of schema "serin.plan/1" (README.md).
 std::string print_json(const Answer& answer, const Placement* placement = nullptr);
+/// A page without scripts and without links to other files, with plots.
+std::string print_html(const Answer& answer, const Placement* placement = nullptr);
 
 }  // namespace serin::planner

@@ -1,6 +1,7 @@
 // plan.cc: `serin plan`: how much memory and arithmetic models need, before they are served.
 //
-// Exit codes: 1 if the models do not fit the memory or the device that was named, 2 for what the question got wrong (a flag, a dimension without a size, no such file), 3 for a model that cannot run.
+// Exit codes: 1 if the models do not fit the memory or the device that was named, 2 for what the question got wrong (a flag, a dimension without a size, no
+// such file), 3 for a model that cannot run.
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/number.h"
 #include "runtime/cli/commands.h"
@@ -29,7 +31,7 @@ struct PlanOptions {
   int cores = 0;
   size_t steps = 10;
   double calibrate_seconds = 0;  // 0: only read what was measured before
-  std::string calibration;
+  std::string calibration, html;
   bool leave_out = false;
   bool json = false;
 };
@@ -125,6 +127,9 @@ int run_plan(PlanOptions options) {
   const auto placement = place_answer(options, planner, *answer);
   if (!placement) return fail_plan(placement.error());
   const planner::Placement* const placed = *placement ? &**placement : nullptr;
+  if (!options.html.empty())
+    if (const Status written = write_file_atomically(options.html, planner::print_html(*answer, placed)); !written)
+      return fail_plan(written.error());
   std::cout << (options.json ? planner::print_json(*answer, placed) + "\n" : planner::print_text(*answer, options.steps, placed))
             << std::flush;
   const bool refused = placed && placed->fit && !placed->fit->fits;
@@ -176,6 +181,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_option("--calibration", options->calibration,
                       "file with what was learnt; default: serin/plan.json in $XDG_CACHE_HOME or in ~/.cache");
   command->add_flag("--leave-out", options->leave_out, "predict each model without what was measured on it");
+  command->add_option("--html", options->html, "file for the answer as one page with plots");
   command->add_flag("--json", options->json, "print one JSON object of schema serin.plan/1");
   command->callback([options, &exit_code] { exit_code = run_plan(*options); });
 }

@@ -173,6 +173,20 @@ def test_catalogues_of_users_are_read_and_checked(tmp_path):
     assert done.returncode == 2 and "devices[0].peak: has no source" in done.stderr
 
 
+def test_the_page_stands_alone_and_has_its_plots(tmp_path):
+    page = tmp_path / "plan.html"
+    assert serin("plan", DIGIT, "--batch", "1,8", "--device", "L4", "--html", page).returncode == 0
+    text = page.read_text()
+    assert text.count("<svg") == text.count("</svg>") == 3 and "ridge of the device" in text and "NVIDIA L4" in text
+    assert not re.search(r"<script|<link|https?:|nan|inf\b", text)
+    hidden = tmp_path / "<b>.onnx"
+    hidden.write_bytes(DIGIT.read_bytes())
+    assert serin("plan", hidden, "--batch", 1, "--html", page).returncode == 0
+    assert "<b>.onnx" not in page.read_text() and "&lt;b&gt;" in page.read_text()
+    done = serin("plan", DIGIT, "--html", "/no/such/folder/page.html")
+    assert done.returncode != 0 and "/no/such/folder" in done.stderr
+
+
 # --- measured on this machine ------------------------------------------------------------------------------------------------------------
 
 
