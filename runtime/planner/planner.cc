@@ -46,7 +46,7 @@ size_t ModelAnswer::steady() const {
 
 size_t ModelAnswer::peak() const {
   const size_t kept = weights.constants + weights.packed;
-  const size_t loading = weights_at_load + structures + code;
+  const size_t loading = weights_at_load + structures + code + kRunBytes;
   // Weights of another size are packed while the executors of those before it are there.
   const size_t later = weights.while_packing > weights_at_load && weights.while_packing > kept ? weights.while_packing - kept : 0;
   return std::max(loading, steady() + later);
