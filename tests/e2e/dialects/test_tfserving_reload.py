@@ -113,7 +113,7 @@ def test_its_file_is_looked_at_as_often_as_asked_for(start, folder):
     wait_until(lambda: versions(server, "second") == {"1"})
     assert versions(server, "first") == {"1", "2"} and label(server, "stable").headers["x-serin-version"] == "1"
 
-    for wrong, words in (("model_config_list {", f"{file.name}:2:1"), (file.read_text().replace("base_path", "base_pth"), "did you mean 'base_path'?"),
+    for wrong, words in (("model_config_list {", f"{file.name}: 2:1: "), (file.read_text().replace("base_path", "base_pth"), "did you mean 'base_path'?"),
                          (file.read_text().replace("value: 1", "value: 9"), "Request to assign label to version 9")):
         file.write_text(wrong.replace("{ config", "{\n config") if "2:1" not in words else wrong + "\n")
         wait_until(lambda words=words: words in server.log, what=words)
