@@ -23,6 +23,7 @@ bool has(const ModelAnswer& model, std::string_view dimension) {
 
 size_t ModelAnswer::each_instance() const {
   std::vector<size_t> each;
+  each.reserve(buckets.size());
   for (const Bucket& bucket : buckets) each.push_back(AlignedBuffer::rounded_up(bucket.arena + 1) + bucket.staging + bucket.executor);
   std::ranges::sort(each, std::greater());  // the least recently used goes: which one it is, traffic decides
   if (each.size() > held_buckets) each.resize(held_buckets);
