@@ -43,6 +43,7 @@ Result<std::vector<double>> step_times(engine::Executor& executor, size_t steps,
     whole.push_back(seconds_since(began) * 1e9);
   }
   std::vector<double> of_steps;
+  of_steps.reserve(times.size());
   for (auto& of_step : times) of_steps.push_back(fast(of_step));
   const double sum = std::accumulate(of_steps.begin(), of_steps.end(), 0.0), run = fast(whole);
   const double clock = std::max(0.0, (sum - run) / static_cast<double>(std::max<size_t>(1, steps)));

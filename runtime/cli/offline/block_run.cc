@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <thread>
@@ -87,6 +88,7 @@ Status compute_blocks(const BlockRun& run, BlockStore& store, const std::functio
   Computation computation(run, store);
   std::atomic<int> running = run.threads;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(run.threads));
   for (int i = 0; i < run.threads; ++i) {
     threads.emplace_back([&] {
       computation.work(worker());
@@ -106,7 +108,7 @@ std::string progress_line(int64_t done, int64_t all, int64_t done_now, double se
   std::string line =
       fmt::format("{:3.0f} %  [{}{}]  {} of {} rows", share * 100, std::string(filled, '='), std::string(kWidth - filled, ' '), done, all);
   if (speed <= 0) return line;
-  const auto left = static_cast<int64_t>(static_cast<double>(all - done) / speed + 0.5);
+  const auto left = std::llround(static_cast<double>(all - done) / speed);
   line += fmt::format("  {:.0f} rows/s  ", speed);
   if (left >= 3600) return line + fmt::format("{} h {} min left", left / 3600, left % 3600 / 60);
   if (left >= 60) return line + fmt::format("{} min {} s left", left / 60, left % 60);

@@ -223,7 +223,7 @@ class NpzArrays : public ResultFile {
 
   /// Blocks come from a store that has checked them.
   Result<Parts> parts_of(std::string_view text) const {
-    const Error damaged{Code::kCorrupt, "a stored block is damaged"};
+    Error damaged{Code::kCorrupt, "a stored block is damaged"};
     Parts parts;
     const auto take = [&](size_t bytes) {
       const std::string_view taken = text.substr(0, bytes);

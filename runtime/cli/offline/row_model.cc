@@ -32,6 +32,7 @@ Shape of_batch(int64_t rows, const Shape& shape) {
 
 std::vector<steps::TensorFacts> row_facts(std::span<const engine::TensorInfo> infos, const std::vector<bool>& rows) {
   std::vector<steps::TensorFacts> facts;
+  facts.reserve(infos.size());
   for (size_t i = 0; i < infos.size(); ++i)
     facts.push_back({infos[i].name, infos[i].dtype, rows[i] ? of_row(infos[i].shape) : infos[i].shape});
   return facts;
