@@ -62,17 +62,6 @@ std::unique_ptr<Backend> backend_of(cuda::Opened opened) {
 
 }  // namespace
 
-std::string tactics_folder(const std::string& asked) {
-  if (!asked.empty()) return asked == "none" ? "" : asked;
-  const auto absolute = [](const char* variable) -> std::string {
-    const char* const value = std::getenv(variable);
-    return value && value[0] == '/' ? value : "";  // others count as unset: XDG Base Directory Specification
-  };
-  if (const std::string cache = absolute("XDG_CACHE_HOME"); !cache.empty()) return cache + "/serin";
-  const std::string home = absolute("HOME");
-  return home.empty() ? "" : home + "/.cache/serin";
-}
-
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, std::string* note) {
   const cuda::PluginEntry entry = find_entry(options.plugin_path, *note);
   if (!entry) return nullptr;

@@ -15,10 +15,6 @@ struct CudaOptions {
   std::string plugin_path;
 };
 
-/// For Options::tactics_folder: `asked`; nothing if that is "none". If it is empty: "serin" in XDG_CACHE_HOME or in .cache of HOME, if
-/// there is one.
-std::string tactics_folder(const std::string& asked);
-
 /// Null if there is no driver, no plugin or no such device: `note` gives the reason, otherwise the opened device.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, std::string* note);
 

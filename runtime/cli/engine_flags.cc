@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kernels/cuda/loader.h"
+#include "runtime/base/cache_folder.h"
 #include "runtime/engine/optimize.h"
 #include "runtime/samples/int8.h"
 #include "runtime/samples/precision.h"
@@ -62,7 +63,7 @@ Result<Engine> make_engine(const EngineFlags& flags) {
   std::string found;
   if (flags.device != "cpu") {
     engine.device = kernels::make_cuda_backend(
-        {.device = {.tactics_folder = kernels::tactics_folder(flags.cuda_cache)}, .plugin_path = flags.cuda_plugin}, &found);
+        {.device = {.tactics_folder = cache_folder(flags.cuda_cache)}, .plugin_path = flags.cuda_plugin}, &found);
     if (!engine.device && flags.device == "cuda") return usage("--device cuda: " + found);
     engine.options.device = engine.device.get();
   }

@@ -37,7 +37,7 @@ std::string print_device(const DeviceChoice& device);
 class Devices {
  public:
   /// `plugin_path`: path of libserin_cuda.so; empty: next to the program, if there is a driver. `tactics_folder`:
-  /// kernels::tactics_folder().
+  /// cache_folder().
   Devices(std::string plugin_path, std::string tactics_folder, metrics::Registry& metrics);
   ~Devices();
 

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 
+#include "runtime/base/cache_folder.h"
 #include "runtime/base/file.h"
 #include "runtime/base/version.h"
 #include "runtime/planner/fit_line.h"
@@ -152,11 +152,8 @@ StepSize size_of(const engine::StepInfo& step) {
 std::string machine_name(const Machine& machine) { return fmt::format("{}, {}, serin {}", cpu_name(), machine.note, kVersion); }
 
 std::string calibration_path() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  if (cache && *cache) return (fs::path(cache) / "serin" / "plan.json").string();
-  if (home && *home) return (fs::path(home) / ".cache" / "serin" / "plan.json").string();
-  return {};
+  const std::string folder = cache_folder();
+  return folder.empty() ? "" : folder + "/plan.json";
 }
 
 }  // namespace serin::planner

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/base/html_escape.h"
 #include "runtime/planner/units.h"
 
 namespace serin::planner {
@@ -58,7 +59,7 @@ std::string axes(const Plot& plot, const Axis& x, const Axis& y) {
     svg += fmt::format("<path d=\"M{1} {0:.1f}H{2}\" stroke=\"var(--line)\"/><text x=\"{3}\" y=\"{4:.1f}\" text-anchor=end>{5}</text>",
                        y.at(tick), kLeft, kPlotWidth - kRight, kLeft - 6, y.at(tick) + 4, short_number(tick, ""));
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=middle>{}</text><text x=\"{}\" y=\"14\">{}</text>",
-                     (kLeft + kPlotWidth - kRight) / 2, kPlotHeight - 6, escaped(plot.x), 4, escaped(plot.y));
+                     (kLeft + kPlotWidth - kRight) / 2, kPlotHeight - 6, html_escaped(plot.x), 4, html_escaped(plot.y));
   return svg;
 }
 
@@ -70,7 +71,7 @@ std::string drawn(const Series& series, const Axis& x, const Axis& y) {
     path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x.at(point.x), y.at(point.y));
     if (series.dots || !point.label.empty() || series.points.size() <= 16)
       dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\" fill-opacity=\".6\"><title>{}</title></circle>",
-                          x.at(point.x), y.at(point.y), series.dots ? 4 : 2, colour, escaped(point.label));
+                          x.at(point.x), y.at(point.y), series.dots ? 4 : 2, colour, html_escaped(point.label));
   }
   if (series.dots || path.empty()) return dots;
   return fmt::format("<path d=\"{}\" fill=none stroke=\"{}\" stroke-width=\"1.5\"/>", path, colour) + dots;
@@ -78,32 +79,19 @@ std::string drawn(const Series& series, const Axis& x, const Axis& y) {
 
 }  // namespace
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) switch (c) {
-      case '&': result += "&amp;"; break;
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      case '"': result += "&quot;"; break;
-      case '\'': result += "&#39;"; break;
-      default: result += c;
-    }
-  return result;
-}
-
 std::string draw(const Plot& plot) {
   Axis x(plot.log_x, kLeft, kPlotWidth - kRight), y(plot.log_y, kPlotHeight - kBottom, kTop);
   for (const Series& series : plot.series)
     for (const PlotPoint& point : series.points) x.cover(point.x), y.cover(point.y);
   x.round(), y.round();
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=img aria-label=\"{} over {}\">", kPlotWidth, kPlotHeight, escaped(plot.y),
-                                escaped(plot.x));
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=img aria-label=\"{} over {}\">", kPlotWidth, kPlotHeight,
+                                html_escaped(plot.y), html_escaped(plot.x));
   svg += axes(plot, x, y);
   double legend = kPlotWidth - kRight;
   for (const Series& series : plot.series) {
     svg += drawn(series, x, y);
     svg += fmt::format("<text x=\"{}\" y=\"14\" text-anchor=end style=\"fill:{}\">{}</text>", legend,
-                       series.second ? "var(--two)" : "var(--one)", escaped(series.name));
+                       series.second ? "var(--two)" : "var(--one)", html_escaped(series.name));
     legend -= 8.0 * static_cast<double>(series.name.size()) + 10;
   }
   return svg + "</svg>";

@@ -28,7 +28,4 @@ struct Plot {
 
 std::string draw(const Plot& plot);
 
-/// Text for HTML: &, <, > and quotes are replaced.
-std::string escaped(std::string_view text);
-
 }  // namespace serin::planner

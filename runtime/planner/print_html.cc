@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "runtime/base/html_escape.h"
 #include "runtime/planner/operators.h"
 #include "runtime/planner/plot.h"
 #include "runtime/planner/report.h"
@@ -26,7 +27,7 @@ svg{max-width:100%;height:auto}svg text{fill:var(--dim);font:11px system-ui,sans
 )";
 
 std::string figure(const std::string& caption, const std::string& svg) {
-  return fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", svg, escaped(caption));
+  return fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", svg, html_escaped(caption));
 }
 
 std::string roofline(const Bucket& bucket, double ridge) {
@@ -96,7 +97,7 @@ std::string steps_table(const Bucket& bucket, double ridge) {
   std::string rows;
   for (const Operator& op : list)
     rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.1f}</td><td>{}</td></tr>\n",
-                        escaped(op.node), escaped(op.op), escaped(op.kernel), op.macs, op.flops, op.moved, op.intensity(),
+                        html_escaped(op.node), html_escaped(op.op), html_escaped(op.kernel), op.macs, op.flops, op.moved, op.intensity(),
                         ridge == 0               ? ""
                         : op.intensity() < ridge ? "memory"
                                                  : "arithmetic");
@@ -114,21 +115,22 @@ std::string print_html(const Answer& answer, const Placement* placement) {
   page += kStyle;
   page +=
       fmt::format("<h1>serin plan</h1>\n<p>On {}. <b>serve occupies at most {}</b>, {} of it without a model. No weights were read.</p>\n",
-                  escaped(answer.backend), short_bytes(answer.total()), short_bytes(answer.base));
+                  html_escaped(answer.backend), short_bytes(answer.total()), short_bytes(answer.base));
   for (size_t i = 0; i < answer.models.size(); ++i) {
     const ModelAnswer& model = answer.models[i];
     const bool on_device = placement && placement->device;
     const double ridge = on_device ? placement->roofs[i].ridge() : 0;
-    page += fmt::format("<h2>{} version {}</h2>\n<p>{}: {}, {} instances of {} threads, batches up to {}.</p>\n", escaped(model.name),
-                        escaped(model.version), escaped(model.path), model.precision, model.instances, model.threads, model.max_batch);
-    if (!model.not_planned.empty()) page += fmt::format("<p>It has no plan, because {}.</p>\n", escaped(model.not_planned));
+    page += fmt::format("<h2>{} version {}</h2>\n<p>{}: {}, {} instances of {} threads, batches up to {}.</p>\n", html_escaped(model.name),
+                        html_escaped(model.version), html_escaped(model.path), model.precision, model.instances, model.threads,
+                        model.max_batch);
+    if (!model.not_planned.empty()) page += fmt::format("<p>It has no plan, because {}.</p>\n", html_escaped(model.not_planned));
     page += bytes_table(model);
     if (model.buckets.empty()) continue;
     const Bucket& largest = model.buckets.back();
     page += roofline(largest, ridge) + memory_over_steps(largest) +
             latency_over_batch(model, on_device ? &placement->latencies[i] : nullptr) + steps_table(largest, ridge);
   }
-  if (placement) page += fmt::format("<h2>Place</h2>\n<pre>{}</pre>\n", escaped(placement_text(answer, *placement)));
+  if (placement) page += fmt::format("<h2>Place</h2>\n<pre>{}</pre>\n", html_escaped(placement_text(answer, *placement)));
   return page + "</html>\n";
 }
 

@@ -10,11 +10,11 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <map>
 
+#include "runtime/base/cache_folder.h"
 #include "runtime/base/file.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/offline/eval_html.h"
@@ -289,20 +289,17 @@ Result<EvalReport> make_report(const EvalOptions& options, const EvalRun& eval, 
 }
 
 /// Without --work and --out: a folder that the next run of the same evaluation finds.
-std::string cache_folder(const std::string& description) {
-  const char *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
-  const std::filesystem::path parent = cache != nullptr && *cache != '\0' ? std::filesystem::path(cache)
-                                       : home != nullptr && *home != '\0' ? std::filesystem::path(home) / ".cache"
-                                                                          : std::filesystem::path(".");
+std::string kept_in(const std::string& description) {
+  const std::string cache = cache_folder(), parent = cache.empty() ? "serin" : cache;
   std::error_code ignored;  // the store says why it cannot be opened
-  std::filesystem::create_directories(parent / "serin", ignored);
-  return (parent / "serin" / fmt::format("eval-{:016x}", std::hash<std::string>{}(description))).string();
+  std::filesystem::create_directories(parent, ignored);
+  return fmt::format("{}/eval-{:016x}", parent, std::hash<std::string>{}(description));
 }
 
 Result<std::unique_ptr<BlockStore>> open_store(const EvalOptions& options, const std::string& description, const Shard& shard) {
   if (!options.run.work.empty()) return BlockStore::open(options.run.work, description, shard);
   if (!options.out.empty()) return BlockStore::open(options.out + ".work", description, shard);
-  const std::string folder = cache_folder(description);
+  const std::string folder = kept_in(description);
   auto store = BlockStore::open(folder, description, shard);
   // Nobody named that folder, so two such runs at the same time are no mistake.
   if (!store && store.error().code == Code::kFailedPrecondition)

@@ -3,30 +3,17 @@
 #include "runtime/cli/offline/eval_html.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "runtime/base/html_escape.h"
 #include "runtime/base/utf8.h"
+#include "runtime/protocol/json/base64.h"
 
 namespace serin::cli {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 constexpr std::string_view kHead = R"(<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>serin eval</title><style>
@@ -43,7 +30,7 @@ std::string shown(double value) { return std::isfinite(value) ? fmt::format("{:.
 std::string measured_rows(const std::vector<Measured>& measured) {
   std::string html = "<table><tr><th>metric</th><th>value</th><th>from</th><th>to</th></tr>\n";
   for (const Measured& each : measured)
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(each.metric), shown(each.value),
+    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", html_escaped(each.metric), shown(each.value),
                         shown(each.interval.low), shown(each.interval.high));
   return html + "</table>\n";
 }
@@ -59,7 +46,7 @@ std::string confusion_svg(const EvalReport& report) {
       "<figure><figcaption>Confusion: truth in rows, answers in columns</figcaption><svg width=\"{0}\" height=\"{0}\" font-size=\"11\">\n",
       kMargin + cell * classes + 10);
   for (size_t row = 0; row < classes; ++row) {
-    const auto name = escaped(utf8_prefix(report.classes[row], 12));
+    const auto name = html_escaped(utf8_prefix(report.classes[row], 12));
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", kMargin - 5, kMargin + row * cell + cell / 2 + 4, name);
     svg +=
         fmt::format("<text transform=\"translate({},{}) rotate(-60)\">{}</text>\n", kMargin + row * cell + cell / 2 + 4, kMargin - 6, name);
@@ -127,14 +114,15 @@ std::string slices_svg(const EvalReport& report) {
   std::string svg = fmt::format(
       "<figure><figcaption>{} by {}: {} to {}; the line is that of all rows</figcaption><svg width=\"{}\" height=\"{}\" "
       "font-size=\"12\">\n",
-      escaped(report.measured.front().metric), escaped(report.slice_column), shown(low), shown(high), kNames + kWidth + 30, height);
+      html_escaped(report.measured.front().metric), html_escaped(report.slice_column), shown(low), shown(high), kNames + kWidth + 30,
+      height);
   svg += fmt::format("<line x1=\"{0:.1f}\" y1=\"0\" x2=\"{0:.1f}\" y2=\"{1}\" stroke=\"#8c959f\" stroke-dasharray=\"4\"/>\n",
                      x(report.measured.front().value), height);
   double y = 16;
   for (const EvalSlice& slice : report.slices) {
     const Measured& first = slice.measured.front();
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{} ({})</text>", kNames - 10, y + 4,
-                       escaped(utf8_prefix(slice.name, 24)), slice.rows);
+                       html_escaped(utf8_prefix(slice.name, 24)), slice.rows);
     if (std::isfinite(first.interval.low) && std::isfinite(first.interval.high))
       svg += fmt::format("<line x1=\"{:.1f}\" y1=\"{}\" x2=\"{:.1f}\" y2=\"{}\" stroke=\"#0969da\" stroke-width=\"2\"/>",
                          x(first.interval.low), y, x(first.interval.high), y);
@@ -162,18 +150,14 @@ std::string picture_of(const datasets::Dataset& data, int64_t row) {
   const std::string_view bytes = rows->cell(0, 0).text;
   const std::string_view mime = mime_of(bytes);
   if (mime.empty() || bytes.size() > kMostBytes) return {};
-  std::string base64((bytes.size() + 2) / 3 * 4 + 1, '\0');
-  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(base64.data()), reinterpret_cast<const unsigned char*>(bytes.data()),
-                                     static_cast<int>(bytes.size()));
-  base64.resize(static_cast<size_t>(length));
-  return fmt::format("<img alt=\"row {}\" src=\"data:{};base64,{}\">", row, mime, base64);
+  return fmt::format("<img alt=\"row {}\" src=\"data:{};base64,{}\">", row, mime, protocol::encode_base64(bytes));
 }
 
 std::string gate_rows(const EvalReport& report) {
   std::string html;
   for (const auto& [requirement, value] : report.requirements)
     html += fmt::format("<tr class=\"{}\"><td>{}</td><td>{}</td><td>{}</td></tr>\n", requirement.holds(value) ? "yes" : "no",
-                        escaped(requirement.text), shown(value), requirement.holds(value) ? "holds" : "does not hold");
+                        html_escaped(requirement.text), shown(value), requirement.holds(value) ? "holds" : "does not hold");
   if (report.comparison) {
     const EvalComparison& comparison = *report.comparison;
     const auto& outcome = comparison.outcome;
@@ -181,7 +165,7 @@ std::string gate_rows(const EvalReport& report) {
                                   : outcome.verdict == evaluation::Comparison::Verdict::kWorse ? "worse"
                                                                                                : "inconclusive";
     html += fmt::format("<tr><td>{} no worse by more than {} than {}</td><td>{} ({} to {})</td><td>{}{}</td></tr>\n",
-                        escaped(comparison.metric), shown(comparison.margin), shown(comparison.old_value), shown(outcome.difference),
+                        html_escaped(comparison.metric), shown(comparison.margin), shown(comparison.old_value), shown(outcome.difference),
                         shown(outcome.bounds.low), shown(outcome.bounds.high), word, comparison.gate ? "" : " (no gate)");
     if (!std::isnan(outcome.p_value))
       html += fmt::format("<tr><td>right only in the new model: {}, only in the old one: {}</td><td>p {:.3g}</td><td>McNemar</td></tr>\n",
@@ -198,7 +182,7 @@ std::string report_html(const EvalReport& report, const datasets::Dataset& data)
   html += fmt::format("<h1>Verdict: <span class=\"{0}\">{0}</span></h1>\n<p>{1} of {2} rows, {3} at fault.</p>\n<table>", verdict,
                       kEvalTasks[static_cast<size_t>(report.task)], report.rows, report.faults);
   const auto file = [&](std::string_view what, const EvalFile& each) {
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td><code>sha256 {}</code></td></tr>\n", what, escaped(each.path), each.sha256);
+    html += fmt::format("<tr><td>{}</td><td>{}</td><td><code>sha256 {}</code></td></tr>\n", what, html_escaped(each.path), each.sha256);
   };
   file("model", report.model);
   if (report.against) file("against", *report.against);
@@ -208,14 +192,14 @@ std::string report_html(const EvalReport& report, const datasets::Dataset& data)
           measured_rows(report.measured);
   html += confusion_svg(report) + calibration_svg(report);
   if (!report.slices.empty()) {
-    html += fmt::format("<h2>By {}</h2>\n", escaped(report.slice_column)) + slices_svg(report);
+    html += fmt::format("<h2>By {}</h2>\n", html_escaped(report.slice_column)) + slices_svg(report);
     for (const EvalSlice& slice : report.slices)
-      html += fmt::format("<h3>{}: {} rows</h3>\n", escaped(slice.name), slice.rows) + measured_rows(slice.measured);
+      html += fmt::format("<h3>{}: {} rows</h3>\n", html_escaped(slice.name), slice.rows) + measured_rows(slice.measured);
   }
   if (!report.worst.empty()) html += "<h2>Worst rows</h2>\n";
   for (const WorstRow& row : report.worst)
     html += fmt::format("<div class=\"worst\">{}<b>row {}</b>: {}<br>truth: {}<br>answer: {}</div>\n", picture_of(data, row.row), row.row,
-                        escaped(row.place), escaped(utf8_prefix(row.truth, 200)), escaped(utf8_prefix(row.answer, 200)));
+                        html_escaped(row.place), html_escaped(utf8_prefix(row.truth, 200)), html_escaped(utf8_prefix(row.answer, 200)));
   return html + "</body></html>\n";
 }
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "runtime/base/cache_folder.h"
 #include "runtime/registry/registry.h"
 #include "runtime/registry/sha256.h"
 
@@ -43,15 +43,11 @@ Result<Place> parse(std::string text) {
   return Place{slash == std::string::npos ? "." : text.substr(0, std::max<size_t>(slash, 1)), std::move(reference)};
 }
 
-Result<std::string> cache_folder(const std::string& asked) {
+Result<std::string> folder_of_versions(const std::string& asked) {
   if (!asked.empty()) return asked;
-  const auto absolute = [](const char* name) {
-    const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing changes it
-    return value && value[0] == '/' ? std::string(value) : std::string();
-  };
-  if (const std::string cache = absolute("XDG_CACHE_HOME"); !cache.empty()) return cache + "/serin/models";
-  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.cache/serin/models";
-  return invalid("there is no folder for models of a registry: give one with --registry-cache");
+  const std::string cache = cache_folder();
+  if (cache.empty()) return invalid("there is no folder for models of a registry: give one with --registry-cache");
+  return cache + "/models";
 }
 
 /// Versions of one model, as they are to be served.
@@ -164,7 +160,7 @@ Status use_registries(serving::ModelSource& source, const std::string& cache) {
   }
   if (source.control == serving::Control::kExplicit)
     return invalid(all + ": tags decide what is loaded from a registry, so clients cannot (--control explicit)");
-  SERIN_TRY(const std::string folder, cache_folder(cache));
+  SERIN_TRY(const std::string folder, folder_of_versions(cache));
   const auto registries = std::make_shared<Registries>(std::move(places), folder);
   SERIN_TRY(serving::ListedModels listed, registries->read());
   if (listed.roots.empty()) return Error{Code::kNotFound, fmt::format("{}: no model is tagged '{}'", all, kTag)};

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/loader.h"
 #include "kernels/device.h"
+#include "runtime/base/cache_folder.h"
 #include "runtime/base/log.h"
 #include "runtime/base/number.h"
 #include "runtime/engine/device/gpu_metrics.h"
@@ -37,8 +38,8 @@ Devices::Devices(std::string plugin_path, std::string tactics_folder, metrics::R
 Devices::~Devices() = default;
 
 void Devices::open() {
-  backends_ = kernels::make_cuda_backends(
-      {.device = {.tactics_folder = kernels::tactics_folder(tactics_folder_)}, .plugin_path = plugin_path_}, &note_);
+  backends_ =
+      kernels::make_cuda_backends({.device = {.tactics_folder = cache_folder(tactics_folder_)}, .plugin_path = plugin_path_}, &note_);
   std::vector<kernels::Device*> devices;
   for (const auto& backend : backends_)
     if (backend) devices.push_back(backend->device());

@@ -1,4 +1,4 @@
-// base64.h: converts bytes to base64 text and back (RFC 4648, section 4), for JSON. Internal to runtime/protocol.
+// base64.h: converts bytes to base64 text and back (RFC 4648, section 4).
 #pragma once
 
 #include <optional>
