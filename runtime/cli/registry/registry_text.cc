@@ -3,21 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
+#include "runtime/planner/units.h"
 
 namespace serin::cli {
 namespace {
 
 namespace json = boost::json;
-
-std::string size_of(uint64_t bytes) {
-  constexpr std::array kUnits = {"B", "kB", "MB", "GB", "TB"};
-  constexpr double kStep = 1000;
-  auto size = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; size >= kStep && unit + 1 < kUnits.size(); ++unit) size /= kStep;
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", size, kUnits[unit]);
-}
 
 std::string state_of(const registry::Version& version) {
   if (version.retired) return "retired: " + *version.retired;
@@ -54,7 +45,8 @@ json::object json_of(const std::string& model, const registry::Version& version)
 
 std::string line_of(const registry::Version& version) {
   const std::string state = state_of(version);
-  return fmt::format("{:>4}  {}  {:>9}{}{}", version.number, version.added, size_of(version.bytes()), state.empty() ? "" : "  ", state);
+  return fmt::format("{:>4}  {}  {:>9}{}{}", version.number, version.added, planner::short_bytes(version.bytes()),
+                     state.empty() ? "" : "  ", state);
 }
 
 std::string describe(const std::string& model, const registry::Version& version) {
@@ -72,9 +64,10 @@ std::string describe(const std::string& model, const registry::Version& version)
       if (each.is_string()) text += fmt::format("{:<8} {}\n", list, std::string(each.get_string()));
   }
   for (const registry::StoredFile& file : version.files)
-    text += fmt::format("file     {}  {}  {}\n", file.settings ? "../" + file.path : file.path, size_of(file.bytes), file.digest);
+    text +=
+        fmt::format("file     {}  {}  {}\n", file.settings ? "../" + file.path : file.path, planner::short_bytes(file.bytes), file.digest);
   for (const registry::Report& report : version.reports)
-    text += fmt::format("report   {}  {}  {}  {}\n", report.title, size_of(report.bytes), report.added, report.digest);
+    text += fmt::format("report   {}  {}  {}  {}\n", report.title, planner::short_bytes(report.bytes), report.added, report.digest);
   return text;
 }
 

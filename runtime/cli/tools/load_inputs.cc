@@ -13,7 +13,7 @@
 #include <random>
 
 #include "runtime/base/file.h"
-#include "runtime/cli/tools/npz.h"
+#include "runtime/datasets/npz_archive.h"
 #include "runtime/protocol/tensor/datatype.h"
 
 namespace serin::cli {
@@ -155,37 +155,37 @@ Result<Bodies> random_bodies(const std::vector<TensorSpec>& inputs, int64_t batc
 }
 
 Result<Bodies> file_bodies(const std::vector<TensorSpec>& inputs, int64_t batch, const std::string& path) {
-  SERIN_TRY(const auto arrays, read_npz_file(path));
-  std::vector<graph::ConstantPtr> sources;
+  SERIN_TRY(const auto file, datasets::StoredFile::open(path));
+  SERIN_TRY(const std::vector<datasets::NpzArray> arrays, datasets::find_npz_arrays(*file));
+  std::vector<std::string> sources;
   std::vector<Filled> tensors;
   int64_t rows = 0;
   for (const TensorSpec& input : inputs) {
-    const auto found = arrays.find(input.name);
+    const auto found = std::ranges::find(arrays, input.name, &datasets::NpzArray::name);
     if (found == arrays.end())
       return Error{Code::kInvalidArgument, fmt::format("{}: no array '{}', which is an input of the model", path, input.name)};
-    const graph::Constant& array = *found->second;
+    const datasets::NpzArray& array = *found;
     if (array.dtype != input.dtype) {
       return Error{Code::kInvalidArgument, fmt::format("{}: array '{}' is {}, the model takes {}", path, input.name,
                                                        protocol::oip_datatype(array.dtype), protocol::oip_datatype(input.dtype))};
     }
-    if (array.shape.rank() == 0 || array.elements() == 0 || (rows != 0 && array.shape[0] != rows)) {
+    if (array.shape.rank() == 0 || array.shape.elements() == 0 || (rows != 0 && array.shape[0] != rows)) {
       return Error{Code::kInvalidArgument,
                    fmt::format("{}: array '{}' has shape {}: every input needs the same number of rows, at least one", path, input.name,
                                array.shape.str())};
     }
     rows = array.shape[0];
-    sources.push_back(found->second);
+    SERIN_TRY(sources.emplace_back(), file->read(array.offset, static_cast<size_t>(array.shape.elements()) * dtype_size(array.dtype)));
     tensors.emplace_back(input.dtype, row_shape(input, array.shape, batch));
   }
   Bodies bodies;
   const int64_t count = std::min(rows / std::gcd(rows, batch), kFileBodies);  // after so many the rows begin anew
   for (int64_t body = 0; body < count; ++body) {
     for (size_t i = 0; i < tensors.size(); ++i) {
-      const size_t row_bytes = sources[i]->bytes() / static_cast<size_t>(rows);
+      const size_t row_bytes = sources[i].size() / static_cast<size_t>(rows);
       for (int64_t row = 0; row < batch; ++row) {
         const auto from = static_cast<size_t>((body * batch + row) % rows);
-        std::memcpy(tensors[i].memory.data() + static_cast<size_t>(row) * row_bytes, sources[i]->data().get() + from * row_bytes,
-                    row_bytes);
+        std::memcpy(tensors[i].memory.data() + static_cast<size_t>(row) * row_bytes, sources[i].data() + from * row_bytes, row_bytes);
       }
     }
     bodies.push_back(encode(inputs, tensors));

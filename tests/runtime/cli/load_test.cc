@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/json.hpp>
 #include <mutex>
@@ -11,7 +12,7 @@
 #include "runtime/cli/tools/load.h"
 #include "runtime/cli/tools/load_inputs.h"
 #include "runtime/cli/tools/load_report.h"
-#include "runtime/cli/tools/npz.h"
+#include "runtime/datasets/npz_archive.h"
 #include "runtime/net/server.h"
 
 namespace serin::cli {
@@ -24,30 +25,6 @@ constexpr std::string_view kMetadata = R"({"name":"digits","inputs":[{"name":"pi
 
 protocol::Signature digits() {
   return {.model = "model 'digits'", .inputs = {{"pixels", DType::kFloat32, {-1, 64}}}, .outputs = {{"scores", DType::kFloat32, {-1, 10}}}};
-}
-
-// ---- .npz ----
-
-TEST(Npz, ReadsWhatNumPyWrote) {
-  const auto arrays = read_npz_file(kEvalFile);
-  ASSERT_TRUE(arrays) << arrays.error().message;
-  EXPECT_EQ(arrays->at("pixels")->shape, (Shape{540, 64}));
-  EXPECT_EQ(arrays->at("pixels")->dtype, DType::kFloat32);
-  EXPECT_EQ(arrays->at("label")->shape, (Shape{540}));
-}
-
-TEST(Npz, RefusesDamagedFiles) {
-  const std::string whole = read_file(kEvalFile, size_t{1} << 30).value();
-  for (size_t length = 0; length < whole.size(); length += 997) EXPECT_FALSE(read_npz(std::string_view(whole).substr(0, length)));
-  const size_t directory = whole.find("PK\x01\x02");
-  for (size_t at = directory; at < whole.size(); ++at) {  // whatever byte of the directory is wrong: an error or the arrays, nothing else
-    std::string damaged = whole;
-    damaged[at] = static_cast<char>(damaged[at] ^ 0xFF);
-    (void)read_npz(damaged).has_value();
-  }
-  std::string compressed = whole;
-  compressed[directory + 10] = 8;
-  EXPECT_THAT(read_npz(compressed).error().message, HasSubstr("numpy.savez"));
 }
 
 // ---- request bodies ----
@@ -81,11 +58,14 @@ TEST(LoadInputs, RowsOfAFileGoRound) {
   const auto bodies = file_bodies(digits().inputs, 7, kEvalFile);
   ASSERT_TRUE(bodies) << bodies.error().message;
   ASSERT_EQ(bodies->size(), 540u) << "540 and 7 have no common divisor: after 540 bodies the rows are where they began";
-  const auto arrays = read_npz_file(kEvalFile);
+  const auto file = datasets::StoredFile::open(kEvalFile);
+  const auto arrays = datasets::find_npz_arrays(**file);
+  const auto pixels = std::ranges::find(*arrays, "pixels", &datasets::NpzArray::name);
+  const std::string bytes = (*file)->read(pixels->offset, 540 * 64 * sizeof(float)).value();
   std::string field;
   const auto request = protocol::decode_infer_request({*bodies->at(77)}, digits(), &field);  // rows 539, 0, 1 ... 5
   ASSERT_TRUE(request) << request.error().message;
-  const auto rows = arrays->at("pixels")->span<float>();
+  const auto* const rows = reinterpret_cast<const float*>(bytes.data());
   for (size_t i = 0; i < 64; ++i) {
     EXPECT_EQ(request->inputs[0].as<float>()[i], rows[539 * 64 + i]);
     EXPECT_EQ(request->inputs[0].as<float>()[64 + i], rows[i]);

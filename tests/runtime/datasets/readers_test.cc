@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
 
+#include "runtime/base/file.h"
 #include "runtime/datasets/convert.h"
 #include "runtime/datasets/dataset.h"
+#include "runtime/datasets/npz_archive.h"
 #include "runtime/datasets/open.h"
 
 namespace serin::datasets {
@@ -36,6 +39,39 @@ class Readers : public ::testing::Test {
   }
   fs::path folder_;
 };
+
+// ---- .npz ----
+
+const std::string kEvalFile = std::string(SERIN_MODELS) + "/digits/eval.npz";
+
+Result<std::vector<NpzArray>> arrays_of(const std::string& path) {
+  SERIN_TRY(const auto file, StoredFile::open(path));
+  return find_npz_arrays(*file);
+}
+
+TEST(Npz, ReadsWhatNumPyWrote) {
+  const auto arrays = arrays_of(kEvalFile);
+  ASSERT_TRUE(arrays) << arrays.error().message;
+  const auto array = [&](std::string_view name) { return *std::ranges::find(*arrays, name, &NpzArray::name); };
+  EXPECT_EQ(array("pixels").shape, (Shape{540, 64}));
+  EXPECT_EQ(array("pixels").dtype, DType::kFloat32);
+  EXPECT_EQ(array("label").shape, (Shape{540}));
+}
+
+TEST_F(Readers, RefuseDamagedArchives) {
+  const std::string whole = read_file(kEvalFile, size_t{1} << 30).value();
+  const auto read_npz = [&](std::string_view bytes) { return arrays_of(write("changed.npz", bytes)); };
+  for (size_t length = 0; length < whole.size(); length += 997) EXPECT_FALSE(read_npz(std::string_view(whole).substr(0, length)));
+  const size_t directory = whole.find("PK\x01\x02");
+  for (size_t at = directory; at < whole.size(); ++at) {  // whatever byte of the directory is wrong: an error or the arrays, nothing else
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0xFF);
+    (void)read_npz(damaged).has_value();
+  }
+  std::string compressed = whole;
+  compressed[directory + 10] = 8;
+  EXPECT_THAT(read_npz(compressed).error().message, HasSubstr("numpy.savez"));
+}
 
 /// The texts of a block of one column; a fault is its message.
 std::vector<std::string> texts(const Dataset& data, std::string_view column, int64_t first, int64_t count) {
