@@ -1,4 +1,4 @@
-// visit.h: Maps a DType to the C++ type of its elements, and to the type of their sums.
+// visit.h: Chooses a kernel by the C++ type of its elements (kernels/element_type.h), and the type of their sums.
 //
 //   return for_floats(desc.inputs[0].dtype, why, [&]<class T>(Element<T>) -> Prepared { return make_kernel(...); });
 #pragma once
@@ -6,36 +6,15 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/element_type.h"
 #include "kernels/functors.h"
 #include "kernels/make_kernel.h"
 #include "kernels/ref/ref.h"
 
 namespace serin::kernels::ref {
 
-template <class T>
-struct Element {};
-
-/// Calls f(Element<T>{}) with the type of `dtype`, or f(Element<void>{}) if it has none (undefined, string).
-template <class F>
-auto visit_dtype(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::kBool: return f(Element<bool>{});
-    case DType::kInt8: return f(Element<int8_t>{});
-    case DType::kInt16: return f(Element<int16_t>{});
-    case DType::kInt32: return f(Element<int32_t>{});
-    case DType::kInt64: return f(Element<int64_t>{});
-    case DType::kUInt8: return f(Element<uint8_t>{});
-    case DType::kUInt16: return f(Element<uint16_t>{});
-    case DType::kUInt32: return f(Element<uint32_t>{});
-    case DType::kUInt64: return f(Element<uint64_t>{});
-    case DType::kFloat16: return f(Element<Half>{});
-    case DType::kBFloat16: return f(Element<BFloat16>{});
-    case DType::kFloat32: return f(Element<float>{});
-    case DType::kFloat64: return f(Element<double>{});
-    default: break;
-  }
-  return f(Element<void>{});
-}
+using kernels::Element;
+using kernels::visit_dtype;
 
 /// For kernels that move elements without reading them: an unsigned type of the same size, or std::string.
 template <class F>

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/float16.h"
+#include "kernels/element_type.h"
 #include "runtime/base/number.h"
 #include "runtime/base/utf8.h"
 
@@ -25,22 +25,12 @@ void put(T value, std::vector<std::byte>& to) {
 /// Calls use(T{}) with the C++ type of a number.
 template <class Use>
 Status with_type(DType dtype, const Use& use) {
-  switch (dtype) {
-    case DType::kBool: return use(bool{});
-    case DType::kInt8: return use(int8_t{});
-    case DType::kInt16: return use(int16_t{});
-    case DType::kInt32: return use(int32_t{});
-    case DType::kInt64: return use(int64_t{});
-    case DType::kUInt8: return use(uint8_t{});
-    case DType::kUInt16: return use(uint16_t{});
-    case DType::kUInt32: return use(uint32_t{});
-    case DType::kUInt64: return use(uint64_t{});
-    case DType::kFloat16: return use(kernels::Half{});
-    case DType::kBFloat16: return use(kernels::BFloat16{});
-    case DType::kFloat32: return use(float{});
-    case DType::kFloat64: return use(double{});
-    default: return Error{Code::kUnsupported, fmt::format("elements of type {} are not read", dtype_name(dtype))};
-  }
+  return kernels::visit_dtype(dtype, [&]<class T>(kernels::Element<T>) -> Status {
+    if constexpr (std::is_void_v<T>)
+      return Error{Code::kUnsupported, fmt::format("elements of type {} are not read", dtype_name(dtype))};
+    else
+      return use(T{});
+  });
 }
 
 template <class From>

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/float16.h"
+#include "kernels/element_type.h"
 #include "runtime/protocol/tensor/datatype.h"
 #include "runtime/protocol/tensor/request_builder.h"
 #include "runtime/protocol/tensor/tensor_names.h"
@@ -95,23 +95,10 @@ bool store(T& place, const Value& value) {
 
 template <class Use>
 void with_type(DType dtype, const Use& use) {
-  switch (dtype) {
-    case DType::kBool: return use(bool{});
-    case DType::kInt8: return use(int8_t{});
-    case DType::kInt16: return use(int16_t{});
-    case DType::kInt32: return use(int32_t{});
-    case DType::kInt64: return use(int64_t{});
-    case DType::kUInt8: return use(uint8_t{});
-    case DType::kUInt16: return use(uint16_t{});
-    case DType::kUInt32: return use(uint32_t{});
-    case DType::kUInt64: return use(uint64_t{});
-    case DType::kFloat16: return use(kernels::Half{});
-    case DType::kBFloat16: return use(kernels::BFloat16{});
-    case DType::kFloat32: return use(float{});
-    case DType::kFloat64: return use(double{});
-    case DType::kString: return use(std::string{});
-    default: return;
-  }
+  if (dtype == DType::kString) return use(std::string{});
+  kernels::visit_dtype(dtype, [&]<class T>(kernels::Element<T>) {
+    if constexpr (!std::is_void_v<T>) use(T{});
+  });
 }
 
 class Examples {
