@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& e) {  // --help, --version
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "serin: %s%s%s\n", e.what(), flag_meant(app, e).c_str(),
+    std::fprintf(stderr, "serin: %s%s%s\n", complaint_of(app, e).c_str(), flag_meant(app, e).c_str(),
                  app.get_subcommands().empty() ? "; serin --help lists the commands" : "");
     return kUsage;
   } catch (const std::exception& e) {

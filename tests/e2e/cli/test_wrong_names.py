@@ -99,6 +99,15 @@ def test_c5_what_nothing_is_near_is_left_alone(arguments):
     assert done.returncode == 2 and "did you mean" not in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("arguments, said", [
+    (("nothing", "--port", "1"), "'nothing' is no command"), (("srve", "models/"), "'srve' is no command; did you mean 'serve'?"),
+    (("rollout", "statsu", "digits"), "'statsu' is no command of serin rollout; did you mean 'status'?"),
+])  # fmt: skip
+def test_a_command_that_is_none_is_named(arguments, said):
+    done = serin(*arguments, timeout=20)
+    assert done.returncode == 2 and done.stderr.startswith(f"serin: {said}") and done.stderr.count("\n") == 1, done.stderr
+
+
 def test_a_field_of_config_pbtxt_that_is_none_is_met_with_the_nearest(tmp_path):
     shutil.copytree(MODELS / "digits/1", tmp_path / "digits/1")
     (tmp_path / "digits/config.pbtxt").write_text("# a model\nmax_batch_sze: 8\ndynamic_batching { max_queue_delay_us: 5 prefered_batch_size: 4 }\nzzzz: 1\n")
