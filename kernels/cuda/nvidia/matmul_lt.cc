@@ -28,14 +28,6 @@ constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr int kCandidates = 8;
 constexpr uint32_t kVector = 16;  ///< bytes
 
-template <class T, cublasStatus_t (*kDestroy)(T)>
-struct Destroy {
-  void operator()(T handle) const { kDestroy(handle); }
-};
-using Operation = std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroy<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>>;
-using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroy<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>>;
-using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Destroy<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>>;
-
 std::optional<cudaDataType_t> type_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat32: return CUDA_R_32F;
@@ -133,52 +125,74 @@ std::optional<Problem> problem_of(const OpDesc& desc, bool tf32, std::string& wh
   return p;
 }
 
-Layout layout_of(const Matrix& matrix, cudaDataType_t type, int32_t products) {
-  cublasLtMatrixLayout_t layout = nullptr;
-  if (cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(matrix.rows), static_cast<uint64_t>(matrix.columns), matrix.rows) !=
-      CUBLAS_STATUS_SUCCESS)
-    return nullptr;
-  Layout owned(layout);
-  cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &products, sizeof(products));
-  cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &matrix.step, sizeof(matrix.step));
-  return owned;
-}
-
-Operation operation_of(const Problem& p) {
-  cublasLtMatmulDesc_t operation = nullptr;
-  if (cublasLtMatmulDescCreate(&operation, p.compute, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS) return nullptr;
-  Operation owned(operation);
-  // The library's first operand is our b.
-  const cublasOperation_t first = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, second = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof(first));
-  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof(second));
-  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &p.epilogue, sizeof(p.epilogue));
-  if (p.bias) {
-    cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &p.type, sizeof(p.type));
-    // What algorithms may load of it at once they tell by this address; each run sets its own.
-    const auto somewhere = uintptr_t{kVector};
-    cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere, sizeof(somewhere));
+/// The library's descriptions of a product. Each run makes its own: several threads may run one kernel, and the bias is part of them.
+class Description {
+ public:
+  Fault describe(const Problem& p, const void* bias) {
+    // The library's first operand is our b.
+    const cublasOperation_t first = p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, second = p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    check(cublasLtMatmulDescInit(&operation_, p.compute, CUDA_R_32F));
+    set(CUBLASLT_MATMUL_DESC_TRANSA, first);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, second);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.epilogue);
+    if (p.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, p.type);
+    if (p.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    describe(a_, p.a, p);
+    describe(b_, p.b, p);
+    describe(y_, p.y, p);
+    return fault_of(status_);
   }
-  return owned;
-}
+
+  cublasLtMatmulDesc_t operation() { return &operation_; }
+  cublasLtMatrixLayout_t a() { return &a_; }
+  cublasLtMatrixLayout_t b() { return &b_; }
+  cublasLtMatrixLayout_t y() { return &y_; }
+
+ private:
+  void check(cublasStatus_t status) {
+    if (status_ == CUBLAS_STATUS_SUCCESS) status_ = status;
+  }
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    check(cublasLtMatmulDescSetAttribute(&operation_, attribute, &value, sizeof(value)));
+  }
+  void describe(cublasLtMatrixLayoutOpaque_t& layout, const Matrix& matrix, const Problem& p) {
+    const auto rows = static_cast<uint64_t>(matrix.rows), columns = static_cast<uint64_t>(matrix.columns);
+    check(cublasLtMatrixLayoutInit(&layout, p.type, rows, columns, matrix.rows));
+    check(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &p.products, sizeof(p.products)));
+    check(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &matrix.step, sizeof(matrix.step)));
+  }
+
+  cublasLtMatmulDescOpaque_t operation_;
+  cublasLtMatrixLayoutOpaque_t a_, b_, y_;
+  cublasStatus_t status_ = CUBLAS_STATUS_SUCCESS;  // the first that is not
+};
+
+using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
+
+/// What a pass over the result still has to do.
+struct After {
+  enum class Reads : uint8_t { kResult, kOperandsToo };
+  std::unique_ptr<Kernel> kernel;  ///< null: nothing
+  Reads reads = Reads::kResult;
+};
 
 class LtKernel final : public Kernel {
  public:
-  /// `unaligned`: none or one algorithm; `other` takes what has none. `after`: what is done to y then; null: nothing.
-  LtKernel(const Libraries& libraries, const Problem& problem, Operation operation, std::vector<cublasLtMatmulHeuristicResult_t> algorithms,
-           std::vector<cublasLtMatmulHeuristicResult_t> unaligned, std::unique_ptr<Kernel> other, std::unique_ptr<Kernel> after)
+  /// `unaligned`: none or one algorithm; `other` takes what has none.
+  LtKernel(const Libraries& libraries, const Problem& problem, Algorithms algorithms, Algorithms unaligned, std::unique_ptr<Kernel> other,
+           After after)
       : libraries_(libraries),
         problem_(problem),
-        operation_(std::move(operation)),
-        a_(layout_of(problem.a, problem.type, problem.products)),
-        b_(layout_of(problem.b, problem.type, problem.products)),
-        y_(layout_of(problem.y, problem.type, problem.products)),
         algorithms_(std::move(algorithms)),
         unaligned_(std::move(unaligned)),
         other_(std::move(other)),
         after_(std::move(after)) {}
 
-  std::string_view name() const override { return after_ ? "cublaslt+unary_cuda" : "cublaslt"; }
+  std::string_view name() const override {
+    if (!after_.kernel) return "cublaslt";
+    return after_.reads == After::Reads::kResult ? "cublaslt+unary_cuda" : "cublaslt+conv_finish_cuda";
+  }
   size_t scratch_bytes() const override {
     const size_t unaligned = unaligned_.empty() ? 0 : unaligned_[0].workspaceSize;
     return std::max({algorithms_[chosen_].workspaceSize, unaligned, other_->scratch_bytes()});
@@ -191,7 +205,8 @@ class LtKernel final : public Kernel {
     if (!aligned && (unaligned_.empty() || !aligned_bias)) return other_->run(stream, in, out);
     Fault fault = multiply(aligned ? algorithms_[chosen_] : unaligned_[0], static_cast<cudaStream_t>(stream.queue), in[0].data, in[1].data,
                            problem_.bias ? in[2].data : nullptr, residual, out[0].data, stream.scratch);
-    return fault || !after_ ? fault : after_->run(stream, out, out);
+    if (fault || !after_.kernel) return fault;
+    return after_.reads == After::Reads::kResult ? after_.kernel->run(stream, out, out) : after_.kernel->run(stream, in, out);
   }
 
   /// Times the algorithms. Leaves the library's first choice where none can be.
@@ -229,48 +244,66 @@ class LtKernel final : public Kernel {
   Fault multiply(const cublasLtMatmulHeuristicResult_t& algorithm, cudaStream_t stream, const void* a, const void* b, const void* bias,
                  const void* residual, void* y, void* workspace) const {
     const float alpha = problem_.alpha, beta = problem_.residual ? 1.f : 0.f;
-    // The pointer to the bias is part of the operation; a copy of it costs nothing and leaves the kernel free for several threads.
-    cublasLtMatmulDescOpaque_t operation = *operation_;
-    if (problem_.bias) {
-      if (Fault fault = fault_of(cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias))))
-        return fault;
-    }
-    return fault_of(cublasLtMatmul(libraries_.blas, &operation, &alpha, b, b_.get(), a, a_.get(), &beta, residual, y_.get(), y, y_.get(),
+    Description of;
+    if (Fault fault = of.describe(problem_, bias)) return fault;
+    return fault_of(cublasLtMatmul(libraries_.blas, of.operation(), &alpha, b, of.b(), a, of.a(), &beta, residual, of.y(), y, of.y(),
                                    &algorithm.algo, workspace, algorithm.workspaceSize, stream));
   }
 
   const Libraries& libraries_;
   const Problem problem_;
-  const Operation operation_;
-  const Layout a_, b_, y_;
-  const std::vector<cublasLtMatmulHeuristicResult_t> algorithms_, unaligned_;
-  const std::unique_ptr<Kernel> other_, after_;
+  const Algorithms algorithms_, unaligned_;
+  const std::unique_ptr<Kernel> other_;
+  const After after_;
   size_t chosen_ = 0;
 };
 
-/// At most `count`, for operands at multiples of `alignment` bytes.
-std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Libraries& libraries, const Problem& p, cublasLtMatmulDesc_t operation,
-                                                            uint32_t alignment, int most) {
-  cublasLtMatmulPreference_t raw = nullptr;
-  if (cublasLtMatmulPreferenceCreate(&raw) != CUBLAS_STATUS_SUCCESS) return {};
-  const Preference preference(raw);
-  cublasLtMatmulPreferenceSetAttribute(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kWorkspace, sizeof(kWorkspace));
+/// At most `most`, for operands at multiples of `alignment` bytes.
+Algorithms algorithms_for(const Libraries& libraries, const Problem& p, uint32_t alignment, int most) {
+  // Algorithms tell by the address of the bias how much of it may be loaded at once; each run has its own.
+  const auto* const somewhere = reinterpret_cast<const void*>(uintptr_t{kVector});
+  Description of;
+  cublasLtMatmulPreferenceOpaque_t preference;
+  if (of.describe(p, somewhere) || cublasLtMatmulPreferenceInit(&preference) != CUBLAS_STATUS_SUCCESS) return {};
+  bool set = true;
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    set = set && cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)) == CUBLAS_STATUS_SUCCESS;
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
   // Where a product is cut along k, its parts are not added up in 16 bits.
   const uint32_t exact = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  cublasLtMatmulPreferenceSetAttribute(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &exact, sizeof(exact));
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, exact);
   for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    cublasLtMatmulPreferenceSetAttribute(raw, operand, &alignment, sizeof(alignment));
-  const Layout a = layout_of(p.a, p.type, p.products), b = layout_of(p.b, p.type, p.products), y = layout_of(p.y, p.type, p.products);
-  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(most));
+    prefer(operand, alignment);
+  Algorithms found(static_cast<size_t>(most));
   int count = 0;
-  if (!a || !b || !y ||
-      cublasLtMatmulAlgoGetHeuristic(libraries.blas, operation, b.get(), a.get(), y.get(), y.get(), raw, most, found.data(), &count) !=
-          CUBLAS_STATUS_SUCCESS)
+  if (!set || cublasLtMatmulAlgoGetHeuristic(libraries.blas, of.operation(), of.b(), of.a(), of.y(), of.y(), &preference, most,
+                                             found.data(), &count) != CUBLAS_STATUS_SUCCESS)
     count = 0;
   found.resize(static_cast<size_t>(count));
   std::erase_if(found, [](const auto& each) { return each.state != CUBLAS_STATUS_SUCCESS; });
   return found;
+}
+
+/// The product alone, with its residual. Bias and activation are left to a pass over the result.
+Problem without_epilogue(Problem p) {
+  p.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  p.bias = p.activated = false;
+  return p;
+}
+
+/// y = act(y + bias): what follows a convolution whose channels come last is the same.
+After finish_apart(const OpDesc& desc, PrepareContext& context, std::string& why) {
+  const auto& op = std::get<MatMul>(desc.op);
+  OpDesc finish = desc;
+  finish.op = Conv{.bias = op.bias, .epilogue = {op.epilogue.activation, op.epilogue.alpha, op.epilogue.beta}, .channels_last = true};
+  return {prepare_conv_finish(finish, context, why), After::Reads::kOperandsToo};
+}
+
+After activate_apart(const OpDesc& desc, PrepareContext& context, std::string& why) {
+  const Epilogue& epilogue = std::get<MatMul>(desc.op).epilogue;
+  return {prepare_unary({Unary{epilogue.activation, epilogue.alpha, epilogue.beta}, {desc.outputs[0]}, {desc.outputs[0]}}, context, why)};
 }
 
 }  // namespace
@@ -278,23 +311,27 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Libraries& lib
 bool activates_lt(UnaryFn activation) { return epilogue_of(activation, false).has_value(); }
 
 std::unique_ptr<Kernel> prepare_matmul_lt(const Libraries& libraries, const OpDesc& desc, PrepareContext& context, std::string& why) {
-  const auto problem = problem_of(desc, context.tf32, why);
+  auto problem = problem_of(desc, context.tf32, why);
   if (!problem) return nullptr;
-  std::unique_ptr<Kernel> after;
-  if (!problem->activated) {
-    const Epilogue& epilogue = std::get<MatMul>(desc.op).epilogue;
-    after = prepare_unary({Unary{epilogue.activation, epilogue.alpha, epilogue.beta}, {desc.outputs[0]}, {desc.outputs[0]}}, context, why);
-    if (!after) return nullptr;
+  auto algorithms = algorithms_for(libraries, *problem, kVector, kCandidates);
+  // The library fuses less than it multiplies: in 16 bits it wants rows of whole vectors. A second pass costs far less than a product on CUDA cores.
+  const bool apart = algorithms.empty() && problem->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  if (apart) {
+    problem = without_epilogue(*problem);
+    algorithms = algorithms_for(libraries, *problem, kVector, kCandidates);
   }
-  Operation operation = operation_of(*problem);
-  if (!operation) return refuse(why, "cuBLASLt: no memory for a description");
-  auto algorithms = algorithms_for(libraries, *problem, operation.get(), kVector, kCandidates);
   if (algorithms.empty()) return refuse(why, "cuBLASLt has no algorithm for it");
-  auto unaligned = algorithms_for(libraries, *problem, operation.get(), static_cast<uint32_t>(dtype_size(desc.outputs[0].dtype)), 1);
+  After after;
+  if (apart)
+    after = finish_apart(desc, context, why);
+  else if (!problem->activated)
+    after = activate_apart(desc, context, why);
+  if (!problem->activated && !after.kernel) return nullptr;
+  auto unaligned = algorithms_for(libraries, *problem, static_cast<uint32_t>(dtype_size(desc.outputs[0].dtype)), 1);
   auto other = prepare_matmul(desc, context, why);
   if (!other) return nullptr;
-  auto kernel = std::make_unique<LtKernel>(libraries, *problem, std::move(operation), std::move(algorithms), std::move(unaligned),
-                                           std::move(other), std::move(after));
+  auto kernel =
+      std::make_unique<LtKernel>(libraries, *problem, std::move(algorithms), std::move(unaligned), std::move(other), std::move(after));
   kernel->choose();
   return kernel;
 }
