@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/cuda/fault.h"
+#include "kernels/cuda/traffic.h"
 #include "kernels/mutex.h"
 
 namespace serin::kernels::cuda {
@@ -106,15 +107,18 @@ class CudaDevice final : public Device {
 
   bool hangs(std::chrono::milliseconds limit) override {
     const auto before = Clock::now() - limit;
+    const bool measures = traffic().awaits_trial_since(before);
     const MutexLock lock(mutex_);
-    const bool found = std::ranges::any_of(queues_, [before](const CudaQueue* queue) {
-      const Clock::time_point since = queue->waits_since();
-      return since != Clock::time_point() && since < before;
-    });
+    const bool found = measures || std::ranges::any_of(queues_, [before](const CudaQueue* queue) {
+                         const Clock::time_point since = queue->waits_since();
+                         return since != Clock::time_point() && since < before;
+                       });
     if (found) hangs_ = true;
     if (found && !lost_) lost_ = "what it was given to do has not ended for " + std::to_string(limit.count()) + " ms";
     return found;
   }
+
+  Traffic& traffic() const { return Traffic::of(index_); }
 
   void add(const CudaQueue& queue) {
     const MutexLock lock(mutex_);
@@ -167,6 +171,7 @@ CudaQueue::~CudaQueue() {
 Fault CudaQueue::finish() {
   if (Fault ignored; records_) end_recording(ignored);  // who recorded was interrupted
   constexpr auto kSpin = std::chrono::microseconds(50);
+  const Traffic::Run run(device_.traffic());
   const Clock::time_point begin = Clock::now();
   waits_since_ = begin;
   device_.make_current();
@@ -239,6 +244,20 @@ std::string id_of(const cudaDeviceProp& properties) {
   return id;
 }
 
+/// "12.4"
+std::string version_of(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
+
+/// The runtime's own words for an old driver name no version.
+Fault count_devices(int& count) {
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  int driver = 0, runtime = 0;
+  if (error != cudaErrorInsufficientDriver || cudaDriverGetVersion(&driver) != cudaSuccess ||
+      cudaRuntimeGetVersion(&runtime) != cudaSuccess)
+    return fault_of(error);
+  return "the NVIDIA driver is too old: it runs CUDA " + version_of(driver) + " at most, and this build needs CUDA " + version_of(runtime) +
+         "; install driver 580 or newer";
+}
+
 }  // namespace
 
 int visible_devices() {
@@ -249,7 +268,7 @@ int visible_devices() {
 std::unique_ptr<Device> open_device(int index, std::string& why) {
   int count = 0;
   cudaDeviceProp properties{};
-  if (Fault fault = fault_of(cudaGetDeviceCount(&count))) return why = *fault, nullptr;
+  if (Fault fault = count_devices(count)) return why = *fault, nullptr;
   if (index < 0 || index >= count) {
     why = "there is no device " + std::to_string(index) + ", the machine has " + std::to_string(count);
     return nullptr;

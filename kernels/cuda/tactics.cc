@@ -1,4 +1,4 @@
-// tactics.cc: keeps the measured times of kernels in a file, whose lines are "way milliseconds key".
+// tactics.cc: keeps the measured times of kernels in a file, whose lines are "way milliseconds idle|busy key".
 
 #include "kernels/cuda/tactics.h"
 
@@ -17,15 +17,19 @@ namespace serin::kernels::cuda {
 
 namespace {
 
-constexpr const char* kFormat = "serin tactics 2: ";
+constexpr const char* kFormat = "serin tactics 3: ";
+constexpr const char *kIdle = "idle", *kBusy = "busy";  ///< the device, while it was measured
 constexpr mode_t kOwnersAlone = 0600;
 
 bool write_whole(int file, const std::string& text) { return ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()); }
 
 }  // namespace
 
-Tactics::Tactics(const std::string& folder, std::string scope, std::string* note)
-    : scope_(std::move(scope)), path_(folder.empty() ? "" : folder + "/tactics-" + digest(scope_)), keeping_(!folder.empty()) {
+Tactics::Tactics(const std::string& folder, std::string scope, std::string* note, const Traffic* traffic)
+    : scope_(std::move(scope)),
+      path_(folder.empty() ? "" : folder + "/tactics-" + digest(scope_)),
+      traffic_(traffic),
+      keeping_(!folder.empty()) {
   if (!keeping_) return;
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -47,10 +51,12 @@ void Tactics::load() {
   while (usable_ && std::getline(file, line)) {
     torn_ = file.eof();
     std::istringstream fields(line);
-    Choice choice;
-    std::string key;
-    if (torn_ || !(fields >> choice.way >> choice.milliseconds >> std::ws) || !std::getline(fields, key) || choice.way < 0)
+    Choice choice{.of_before = true};
+    std::string device, key;
+    if (torn_ || !(fields >> choice.way >> choice.milliseconds >> device >> std::ws) || !std::getline(fields, key) || choice.way < 0 ||
+        (device != kIdle && device != kBusy))
       continue;  // measured again
+    choice.disturbed = device == kBusy;
     choices_[key] = choice;
   }
 }
@@ -77,14 +83,17 @@ bool Tactics::open_file() {
 void Tactics::keep(const std::string& key, const Choice& choice) {
   if (!keeping_) return;
   std::ostringstream line;
-  line << (std::exchange(torn_, false) ? "\n" : "") << choice.way << ' ' << choice.milliseconds << ' ' << key << '\n';
+  line << (std::exchange(torn_, false) ? "\n" : "") << choice.way << ' ' << choice.milliseconds << ' ' << (choice.disturbed ? kBusy : kIdle)
+       << ' ' << key << '\n';
   keeping_ = open_file() && write_whole(file_, line.str());
 }
 
 int Tactics::known(const std::string& key, int count) const {
   const MutexLock lock(mutex_);
   const auto found = choices_.find(key);
-  return found != choices_.end() && found->second.way < count ? found->second.way : -1;
+  if (found == choices_.end() || found->second.way >= count) return -1;
+  const bool again = found->second.disturbed && found->second.of_before && !busy();
+  return again ? -1 : found->second.way;
 }
 
 Tactics::Choice Tactics::fastest(int count, const std::function<std::optional<double>(int)>& measure, const SearchLimits& limits) const {
@@ -109,8 +118,11 @@ int Tactics::choose(const std::string& key, int count, const std::function<std::
   if (const int way = known(key, count); way >= 0) return way;
   const MutexLock measuring(measuring_);
   if (const int way = known(key, count); way >= 0) return way;  // another thread measured it while this one waited
-  const Choice best = fastest(count, measure, limits);
+  const uint64_t runs_before = runs();
+  const bool busy_before = busy();
+  Choice best = fastest(count, measure, limits);
   if (best.way < 0) return -1;
+  best.disturbed = busy_before || runs() != runs_before;
   const MutexLock lock(mutex_);
   choices_[key] = best;
   ++measured_;

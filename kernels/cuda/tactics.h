@@ -6,6 +6,9 @@
 // Each scope (device, libraries, build) has its own text file in the folder. Its first line names format and scope; each further line is
 // one choice. A line is appended in one write when its choice is made. So a killed process loses nothing, and several may share the file;
 // of two lines for a key the later one applies. A file that cannot be read or written only costs the measurement again.
+//
+// A model may be loaded while others serve on the same device. A choice that was measured next to their runs is marked. It counts for this
+// process, and the next one that finds the device idle measures it again.
 #pragma once
 
 #include <chrono>
@@ -15,6 +18,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/cuda/traffic.h"
 #include "kernels/mutex.h"
 
 namespace serin::kernels::cuda {
@@ -30,8 +34,8 @@ struct SearchLimits {
 class Tactics {
  public:
   /// `scope`: the conditions of the choices ("NVIDIA H200 sm_90, cuBLASLt 13.1.0, build 7acb..."). An empty folder: nothing is kept. `note`
-  /// gives the reason if nothing is.
-  Tactics(const std::string& folder, std::string scope, std::string* note = nullptr);
+  /// gives the reason if nothing is. `traffic`: of the device; null: nothing else runs on it.
+  Tactics(const std::string& folder, std::string scope, std::string* note = nullptr, const Traffic* traffic = nullptr);
   ~Tactics();
   Tactics(const Tactics&) = delete;
   Tactics& operator=(const Tactics&) = delete;
@@ -50,8 +54,12 @@ class Tactics {
   struct Choice {
     int way = -1;
     double milliseconds = 0;
+    bool disturbed = false;  ///< by runs of models
+    bool of_before = false;  ///< measured by another process
   };
   int known(const std::string& key, int count) const;
+  bool busy() const { return traffic_ != nullptr && traffic_->busy(); }
+  uint64_t runs() const { return traffic_ == nullptr ? 0 : traffic_->begun(); }
   Choice fastest(int count, const std::function<std::optional<double>(int)>& measure, const SearchLimits& limits) const
       SERIN_REQUIRES(measuring_);
   void load() SERIN_REQUIRES(mutex_);
@@ -59,6 +67,7 @@ class Tactics {
   bool open_file() SERIN_REQUIRES(mutex_);
 
   const std::string scope_, path_;
+  const Traffic* const traffic_;
   Mutex measuring_;  ///< taken before all others, and held while a candidate is measured
   mutable Mutex mutex_;
   std::map<std::string, Choice> choices_ SERIN_GUARDED_BY(mutex_);

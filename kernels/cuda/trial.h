@@ -11,12 +11,19 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cuda/traffic.h"
+
 namespace serin::kernels::cuda {
 
 class Trial {
  public:
-  Trial() { works_ = cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, 0) == cudaSuccess; }
+  Trial() {
+    int device = 0;
+    works_ = cudaGetDevice(&device) == cudaSuccess && cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, 0) == cudaSuccess;
+    traffic_ = &Traffic::of(device);
+  }
   ~Trial() {
+    const Traffic::Trial awaited(*traffic_);  // memory is freed once the device has done all of its work
     if (stream_) cudaStreamDestroy(stream_);
     for (void* const each : memory_) cudaFree(each);
     if (scratch_) cudaFree(scratch_);
@@ -42,6 +49,7 @@ class Trial {
   template <class F>
   std::optional<double> time(size_t scratch_bytes, F&& run) {
     if (!works_ || !has_scratch(scratch_bytes)) return std::nullopt;
+    const Traffic::Trial awaited(*traffic_);
     return time_runs([&] { return run(scratch_); });
   }
 
@@ -145,6 +153,7 @@ class Trial {
   }
 
   bool works_ = false;
+  Traffic* traffic_ = nullptr;
   cudaStream_t stream_ = nullptr;
   std::vector<void*> memory_;
   void* scratch_ = nullptr;

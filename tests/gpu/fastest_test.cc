@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/fault.h"
 #include "kernels/cuda/trial.h"
 #include "kernels/make_kernel.h"
@@ -141,6 +142,30 @@ TEST_F(Fastest, TimesNothingWithoutMemory) {
   EXPECT_EQ(trial.take(4), nullptr);
   EXPECT_FALSE(trial.time(0, run)) << "without an operand";
   EXPECT_EQ(runs, 0);
+}
+
+/// Nobody waits in Queue::finish() while a model is loaded: without this a load that never ends leaves the server live.
+TEST_F(Fastest, SeesAMeasurementThatDoesNotEnd) {
+  std::string reason;
+  const auto device = open_device(0, reason);
+  ASSERT_TRUE(device) << reason;
+  constexpr auto kLimit = std::chrono::milliseconds(20);
+  EXPECT_FALSE(device->hangs(kLimit));
+  emulator::devices[0].hangs = true;
+  std::thread load([&] {
+    device->make_current();
+    Trial trial;
+    static_cast<void>(trial.time(0, [](void*) { return true; }));
+  });
+  bool seen = false;
+  for (int i = 0; i < 1000 && !seen; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    seen = device->hangs(kLimit);
+  }
+  emulator::devices[0].hangs = false;
+  load.join();
+  EXPECT_TRUE(seen);
+  EXPECT_TRUE(device->lost());
 }
 
 }  // namespace

@@ -98,6 +98,40 @@ TEST_F(Remembers, WhatOthersAppendMeanwhile) {
   EXPECT_EQ(files().size(), 1u) << "something was left beside it";
 }
 
+/// A canary is loaded while stable serves on the same device: its times are good enough for now, and no longer.
+TEST_F(Remembers, WhatWasMeasuredBesideRunsUntilTheDeviceIsIdle) {
+  Traffic traffic;
+  {
+    const Traffic::Run run(traffic);
+    Tactics tactics(folder_, "a device", nullptr, &traffic);
+    choose(tactics);
+    EXPECT_EQ(choose(tactics), 1);
+    EXPECT_EQ(measured_, 3) << "measured again by the same process";
+    Tactics other(folder_, "a device", nullptr, &traffic);
+    EXPECT_EQ(choose(other), 1);
+    EXPECT_EQ(measured_, 3) << "measured again on a device that is still busy";
+  }
+  for (int start = 0; start < 2; ++start) {
+    Tactics idle(folder_, "a device", nullptr, &traffic);
+    EXPECT_EQ(choose(idle), 1);
+    EXPECT_EQ(measured_, 6) << "start " << start;
+  }
+}
+
+TEST_F(Remembers, ThatARunCameBetween) {
+  Traffic traffic;
+  {
+    Tactics tactics(folder_, "a device", nullptr, &traffic);
+    tactics.choose("matmul 1 2 3", 1, [&](int) -> std::optional<double> {
+      const Traffic::Run run(traffic);
+      return 0.5;
+    });
+  }
+  Tactics again(folder_, "a device", nullptr, &traffic);
+  choose(again);
+  EXPECT_EQ(measured_, 3);
+}
+
 TEST_F(Remembers, EachDeviceAndBuildInAFileOfItsOwn) {
   for (const char* const scope : {"a device", "another device"}) {
     Tactics tactics(folder_, scope);
@@ -113,15 +147,17 @@ TEST_F(Remembers, EachDeviceAndBuildInAFileOfItsOwn) {
 }
 
 TEST_F(Remembers, NothingOfABrokenLine) {
-  edit("a device",
-       [](std::string& text) { text = text.substr(0, text.find('\n')) + "\n\nx y z\n-4 0.1 matmul 1 2 3\n9 0.1\n7 0.1 matmul 1 2 3\n"; });
+  edit("a device", [](std::string& text) {
+    text = text.substr(0, text.find('\n')) +
+           "\n\nx y z\n-4 0.1 idle matmul 1 2 3\n9 0.1\n2 0.1 asleep matmul 1 2 3\n7 0.1 idle matmul 1 2 3\n";
+  });
   Tactics tactics(folder_, "a device");
   EXPECT_EQ(choose(tactics), 1) << "there are only three ways";
   EXPECT_EQ(measured_, 3);
 }
 
 TEST_F(Remembers, WhatComesAfterATornLine) {
-  edit("a device", [](std::string& text) { text += "0 0.1 matmul 1"; });
+  edit("a device", [](std::string& text) { text += "0 0.1 idle matmul 1"; });
   {
     Tactics tactics(folder_, "a device");
     EXPECT_EQ(choose(tactics, "matmul 1"), 1) << "half a line was taken for one";

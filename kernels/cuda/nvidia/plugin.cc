@@ -118,7 +118,8 @@ void open(const Options& options, Opened& opened) {
   opened.note = info.name + " " + info.architecture + ", " + blas_version() + ", " + dnn_version();
   std::string complaint;
   auto shared = std::make_shared<Shared>();
-  shared->libraries.tactics = std::make_shared<Tactics>(options.tactics_folder, opened.note + ", build " + build_id(), &complaint);
+  shared->libraries.tactics =
+      std::make_shared<Tactics>(options.tactics_folder, opened.note + ", build " + build_id(), &complaint, &Traffic::of(options.device));
   if (Fault fault = fault_of(cublasLtCreate(&shared->libraries.blas))) complaint += "; " + *fault;
   shared->run_time = std::make_unique<RunTimeKernels>(info.architecture, options.tactics_folder, "build " + build_id());
   std::string why;

@@ -95,6 +95,16 @@ def test_auto_without_a_device_is_the_cpu_and_says_why(serve, repository):
     assert ask(runtime, ROWS[:1]).status == 200
 
 
+def test_an_old_driver_is_named_with_both_versions(serve, repository, emulated):
+    env = emulated().env | {"SERIN_EMULATED_DRIVER": "12040"}
+    said = "the NVIDIA driver is too old: it runs CUDA 12.4 at most, and this build needs CUDA 13.0; install driver 580 or newer"
+    runtime = serve(digits(repository), "--device", "auto", "--cuda-plugin", PLUGIN, env=env)
+    assert parameters(runtime)["device"] == "cpu" and said in parameters(runtime)["device_why"]
+    assert said in runtime.log and ask(runtime, ROWS[:1]).status == 200
+    refused = serin("serve", "--models", MODELS, *ON_FREE_PORTS, *ON_CUDA, env=env)
+    assert refused.returncode == 2 and said in refused.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize("arguments, named", [
     (["--device", "cuda", "--cuda-plugin", "/nowhere/x.so"], "/nowhere/x.so"), (["--device", "cuda:7", "--cuda-plugin", PLUGIN], "cuda:7"),
     (["--device", "gpu"], "cuda"), (["--device", "cuda:-1"], "cuda:-1"),

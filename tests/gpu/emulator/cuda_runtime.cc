@@ -18,7 +18,7 @@ dim3 thread_index, block_index, block_dim, grid_dim;
 unsigned order = 1;
 uint64_t launches = 0, replays = 0;
 Device devices[kMostDevices];
-int device_count = 1, records_before_refusal = -1;
+int device_count = 1, driver_version = kRuntimeVersion, records_before_refusal = -1;
 
 namespace {
 
@@ -235,6 +235,7 @@ thread_local int current = 0;
 const char* const kFaultFile = [] {
   const char* const count = std::getenv("SERIN_EMULATED_DEVICES");
   const char* const memory = std::getenv("SERIN_EMULATED_MEMORY");
+  if (const char* const driver = std::getenv("SERIN_EMULATED_DRIVER")) driver_version = std::atoi(driver);
   if (count) device_count = std::clamp(std::atoi(count), 0, kMostDevices);
   for (Device& device : devices) {
     if (memory) device.memory_bytes = std::strtoull(memory, nullptr, 10);
@@ -340,6 +341,7 @@ const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaSuccess: return "cudaSuccess";
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
@@ -356,7 +358,16 @@ const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(erro
 cudaError_t cudaGetLastError() { return sticky(); }
 cudaError_t cudaPeekAtLastError() { return sticky(); }
 
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = emulator::driver_version;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = emulator::kRuntimeVersion;
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (emulator::driver_version < emulator::kRuntimeVersion) return cudaErrorInsufficientDriver;
   *count = emulator::device_count;
   return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
 }

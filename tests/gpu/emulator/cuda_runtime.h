@@ -9,7 +9,7 @@
 // Memory is ordinary memory, streams are run at once, a captured graph is a list of closures.
 //
 // There may be several devices. In a program of its own the environment says how many and what goes wrong: SERIN_EMULATED_DEVICES (1), SERIN_EMULATED_MEMORY
-// (bytes of each) and SERIN_EMULATED_FAULT, a file that may appear at any time: "1 700" in it means that all of device 1 fails with cudaErrorIllegalAddress,
+// (bytes of each), SERIN_EMULATED_DRIVER (12040: CUDA 12.4) and SERIN_EMULATED_FAULT, a file that may appear at any time: "1 700" in it means that all of device 1 fails with cudaErrorIllegalAddress,
 // and "1 -1" that what it is given to do never ends.
 #pragma once
 
@@ -157,6 +157,7 @@ enum cudaError_t : int {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInsufficientDriver = 35,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorECCUncorrectable = 214,
@@ -203,6 +204,9 @@ struct Device {
 constexpr int kMostDevices = 8;
 extern Device devices[kMostDevices];
 extern int device_count;
+/// The newest CUDA that the driver knows, as cudaDriverGetVersion answers it; below kRuntimeVersion nothing works.
+extern int driver_version;
+constexpr int kRuntimeVersion = 13000;
 /// After how many more pieces of work a stream refuses to record one, which invalidates what it records; negative: never.
 extern int records_before_refusal;
 cudaError_t submit(Stream* stream, Work work);
@@ -223,6 +227,8 @@ struct cudaDeviceProp {
   int major, minor, multiProcessorCount, l2CacheSize;
 };
 
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
