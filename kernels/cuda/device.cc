@@ -247,13 +247,14 @@ std::string id_of(const cudaDeviceProp& properties) {
 /// "12.4"
 std::string version_of(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
 
-/// The runtime's own words for an old driver name no version.
+/// The runtime's own words for a driver that is old or absent are the same, and name no version.
 Fault count_devices(int& count) {
   const cudaError_t error = cudaGetDeviceCount(&count);
   int driver = 0, runtime = 0;
   if (error != cudaErrorInsufficientDriver || cudaDriverGetVersion(&driver) != cudaSuccess ||
       cudaRuntimeGetVersion(&runtime) != cudaSuccess)
     return fault_of(error);
+  if (driver == 0) return "there is no NVIDIA driver; this build needs CUDA " + version_of(runtime) + ": install driver 580 or newer";
   return "the NVIDIA driver is too old: it runs CUDA " + version_of(driver) + " at most, and this build needs CUDA " + version_of(runtime) +
          "; install driver 580 or newer";
 }
