@@ -54,8 +54,6 @@ std::optional<BlockedConv> BlockedConv::of(const OpDesc& desc, int64_t b, std::s
   if (!(x == (conv.plain_x ? plain : blocked)) || y[1] != conv.y_blocks()) return no("the weight does not fit x and y");
   if (std::ranges::any_of(op.pads, [](int64_t pad) { return pad < 0; })) return no("negative pads");
   if (op.epilogue.residual && !(desc.inputs.back().shape == y)) return no("the residual is broadcast");
-  const bool whole_groups = conv.c / conv.group % b == 0 && conv.m / conv.group % b == 0;
-  if (conv.group > 1 && !conv.depthwise() && !whole_groups) return no("groups that are not whole blocks");
   if (conv.plain_x && (conv.group > 1 || conv.dilation_w != 1)) return no("groups or dilation over a plain x");
   return conv;
 }

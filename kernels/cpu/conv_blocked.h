@@ -25,6 +25,8 @@ struct BlockedConv {
   int64_t pixels() const { return oh * ow; }
   int64_t multiplications() const { return n * pixels() * m * (c / group) * cells(); }
   bool depthwise() const { return group == c && group == m; }
+  /// Each group is whole blocks, of x and of y.
+  bool whole_groups() const { return group == 1 || (c / group % b == 0 && m / group % b == 0); }
   bool has_stride_one() const { return stride_h == 1 && stride_w == 1; }
   /// One cell and no padding, over plain pixels: every stride-th of them.
   bool is_strided_point() const { return cells() == 1 && pad_h == 0 && pad_w == 0 && pad_end_h == 0 && pad_end_w == 0 && !plain_x; }

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "kernels/cpu/conv_blocked.h"
+#include "kernels/cpu/conv_blocked_tiles.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/float16.h"
 #include "kernels/make_kernel.h"
 
 namespace serin::kernels::cpu {
@@ -31,13 +31,6 @@ constexpr int64_t kChunkPixels = 126;       // a multiple of the tiles of 6, 9 a
 constexpr int64_t kWarmWords = 64 << 10;    // of weights: what the second cache may still hold from the run before
 constexpr int64_t kWorthSharing = 200'000;  // multiplications: about a microsecond, what waking another core costs
 alignas(64) constexpr float kZeros[64] = {};
-
-/// Up to simd.max_blocks blocks of filters of one group.
-struct Tile {
-  int64_t group, block;  // the first, counted over all groups
-  int blocks;
-  int64_t weight;  // offset in the packed weights, in words
-};
 
 /// The cells of the window through which any output sees the image. Widely dilated windows over small images (DeepLab's) see it through few.
 std::vector<int64_t> cells_that_see(const BlockedConv& conv) {
@@ -59,52 +52,6 @@ std::vector<int64_t> cells_that_see(const BlockedConv& conv) {
   return cells;
 }
 
-/// As even as can be: five blocks are three and two. `k` words of weights to a filter.
-std::vector<Tile> cut(const BlockedConv& conv, int64_t k, int64_t max_blocks) {
-  std::vector<Tile> tiles;
-  const int64_t blocks = conv.y_blocks() / conv.group;
-  const int64_t count = (blocks + max_blocks - 1) / max_blocks;
-  int64_t weight = 0;
-  for (int64_t group = 0; group < conv.group; ++group) {
-    for (int64_t i = 0, block = group * blocks; i < count; ++i) {
-      const int64_t size = blocks / count + (i < blocks % count);
-      tiles.push_back({group, block, static_cast<int>(size), weight});
-      block += size;
-      weight += size * conv.b * k;
-    }
-  }
-  return tiles;
-}
-
-/// weight [m, c / group, cells] in the order of the tiles; each is [c in blocks, cells, words of the block, filters], or [cells, words of c, filters] for
-/// a plain x. A filter's weights are read in one run and scattered over a block that the first cache holds: read the other way, filters a power of two
-/// apart would push each other out of it.
-template <class T>
-void pack(const BlockedConv& conv, const std::vector<int64_t>& cells, const std::vector<Tile>& tiles, const float* weight, T* to) {
-  constexpr auto kOfWord = static_cast<int64_t>(sizeof(float) / sizeof(T));
-  const int64_t channels = conv.c / conv.group, block = conv.plain_x ? channels : conv.b;
-  for (const Tile& tile : tiles) {
-    const int64_t first = tile.block * conv.b, filters = tile.blocks * conv.b;
-    const int64_t there = std::min(filters, conv.m - first);
-    for (int64_t c = 0; c < channels; c += block) {
-      const int64_t count = std::min(block, channels - c), size = (count + kOfWord - 1) / kOfWord * kOfWord * filters;
-      for (size_t j = 0; j < cells.size(); ++j, to += size) {
-        if (there < filters || count % kOfWord != 0) std::fill_n(to, size, T{});
-        for (int64_t i = 0; i < there; ++i) {
-          const float* const from = weight + ((first + i) * channels + c) * conv.cells() + cells[j];
-          for (int64_t channel = 0; channel < count; ++channel) {
-            T& target = to[(channel / kOfWord * filters + i) * kOfWord + channel % kOfWord];
-            if constexpr (kOfWord == 1)
-              target = from[channel * conv.cells()];
-            else
-              target = to_bfloat16(from[channel * conv.cells()]).bits;
-          }
-        }
-      }
-    }
-  }
-}
-
 class DirectKernel final : public Kernel {
  public:
   DirectKernel(const Simd& simd, const BlockedProducts& products, const OpDesc& desc, const BlockedConv& conv, PrepareContext& context)
@@ -113,27 +60,23 @@ class DirectKernel final : public Kernel {
         activation_(simd, conv.epilogue),
         cells_(cells_that_see(conv)),
         point_(conv.is_point() || (products.round && conv.is_strided_point())),
-        words_(conv.plain_x ? products.words(conv.c)
-                            : products.words(conv.b) * (conv.c / conv.group / conv.b) + products.words(conv.c / conv.group % conv.b)),
-        tiles_(cut(conv, words_ * static_cast<int64_t>(cells_.size()), products.max_blocks)),
+        tiles_(cut_tiles(conv, products, static_cast<int64_t>(cells_.size()))),
+        words_(std::ranges::max(tiles_, {}, &Tile::words).words),
         name_(std::string("conv_") + products.dtype +
               (conv.plain_x ? "_blocked_image"
                : point_     ? "_blocked_point"
                             : "_blocked_window")),
         bias_(packed_bias(context, desc, conv)) {
-    const int64_t size = conv.y_blocks() * conv.b * words_ * static_cast<int64_t>(cells_.size());
+    const Tile& last = tiles_.back();
+    const int64_t size = last.weight + last.blocks * conv.b * last.words * static_cast<int64_t>(cells_.size());
     std::string layout = (conv.plain_x ? "image_b" : "direct_b") + std::to_string(conv.b) + "x" + std::to_string(products.max_blocks) +
                          "_" + std::to_string(conv.group) + products.dtype;
     if (static_cast<int64_t>(cells_.size()) != conv.cells()) {
       for (const int64_t cell : cells_) layout += "," + std::to_string(cell);
     }
     fetch_ahead_ = size > kWarmWords;
-    weight_ = packed_floats(context, desc.inputs[1], layout, size, [&](const float* weight, float* to) {
-      if (products.channels == 1)
-        pack(conv, cells_, tiles_, weight, to);
-      else
-        pack(conv, cells_, tiles_, weight, reinterpret_cast<uint16_t*>(to));
-    });
+    weight_ = packed_floats(context, desc.inputs[1], layout, size,
+                            [&](const float* weight, float* to) { pack_tiles(conv, products, cells_, tiles_, weight, to); });
     share_out(context.threads);
   }
 
@@ -320,7 +263,7 @@ class DirectKernel final : public Kernel {
       if (g.plain_x)
         sum_image(image(stream), windows);
       else
-        sum_blocks({x.x + tile.group * g.x_blocks() / g.group * x.step, x.step, x.skipped}, first, windows);
+        sum_channels(x, tile, first, windows);
       for (int q = 0; q < tile.blocks; ++q) activation_.finish(windows.to.y + q * y_step, count * g.b);
     }
   }
@@ -332,23 +275,25 @@ class DirectKernel final : public Kernel {
     products_.window(windows);
   }
 
-  /// All channels of a group, piece by piece.
-  void sum_blocks(const Seen& x, int64_t first, WindowPiece& windows) const {
-    const int64_t words = products_.words(conv_.b), blocks = (words_ + words - 1) / words;
-    const int64_t depth = std::max<int64_t>(1, kPieceDepth / (words * cells()));  // blocks of a piece
-    for (int64_t block = 0; block < blocks; block += depth) {
-      const int64_t count = std::min(depth, blocks - block);
-      const int64_t end = std::min(words_, (block + count) * words);
-      windows.to.first = block == 0;
-      windows.to.last = end == words_;
+  /// All channels of a tile, piece by piece. The first block may be entered in the middle; then it is a piece by itself.
+  void sum_channels(const Seen& x, const Tile& tile, int64_t first, WindowPiece& windows) const {
+    const int64_t words = products_.words(conv_.b), depth = std::max<int64_t>(1, kPieceDepth / (words * cells()));  // blocks of a piece
+    const float* at = x.x + tile.x_block * x.step;
+    for (int64_t done = 0, skipped = tile.skipped; done < tile.words; skipped = 0) {
+      const int64_t run = words - skipped, count = skipped > 0 ? 1 : depth;
+      const int64_t k = std::min(run * count, tile.words - done), blocks = (k + run - 1) / run;
+      windows.to.first = done == 0;
+      windows.to.last = done + k == tile.words;
       if (point_) {
-        products_.point({windows.to, x.x + block * x.step + (first - x.skipped) * words, x.step, end - block * words});
+        products_.point({windows.to, at + skipped + (first - x.skipped) * words, x.step, k});
       } else {
-        windows.x = x.x + block * x.step, windows.x_step = x.step, windows.blocks = count;
-        windows.run = words, windows.last_run = end - (block + count - 1) * words;
+        windows.x = at + skipped, windows.x_step = x.step, windows.blocks = blocks;
+        windows.run = run, windows.last_run = k - (blocks - 1) * run;
         products_.window(windows);
       }
-      windows.to.weight += (end - block * words) * cells() * windows.to.blocks * conv_.b;
+      windows.to.weight += k * cells() * windows.to.blocks * conv_.b;
+      at += blocks * x.step;
+      done += k;
     }
   }
 
@@ -357,8 +302,8 @@ class DirectKernel final : public Kernel {
   const BlockedActivation activation_;
   const std::vector<int64_t> cells_;  // that see anything
   const bool point_;                  // a product of matrices
-  const int64_t words_;               // of a cell of a filter
   const std::vector<Tile> tiles_;
+  const int64_t words_;  // of a cell of a filter, in the tile that has most
   const std::string name_;
   PackedBuffer weight_, bias_;
   int64_t chunk_ = 0, chunks_ = 0;  // of pixels

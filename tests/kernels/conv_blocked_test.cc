@@ -134,6 +134,30 @@ TEST_P(Blocked, Windows) {
   expect_conv({.n = 2, .c = 96, .h = 5, .w = 5, .m = 48, .kernel = {1, 1}, .pads = {0, 0, 0, 0}, .group = 3, .expected_name = "point"});
 }
 
+/// Groups begin and end within blocks: of x, of y, or of both; a block may see several groups, and the last one be filled up.
+TEST_P(Blocked, GroupsThatCutBlocks) {
+  const std::pair<int64_t, int64_t> sizes[] = {{24, 24}, {12, 12}, {20, 10}, {10, 20}, {40, 40},
+                                               {13, 13}, {16, 24}, {24, 16}, {3, 5},   {17, 1}};
+  for (const auto& [channels, filters] : sizes)
+    for (const int64_t groups : {2, 5}) {
+      const Form f{.n = 2, .c = channels * groups, .h = 7, .w = 6, .m = filters * groups, .group = groups, .expected_name = "window"};
+      expect_conv(f);
+      expect_conv({.n = 1, .c = f.c, .h = 9, .w = 8, .m = f.m, .strides = {2, 2}, .group = groups, .residual = true}, 3);
+      expect_conv({.n = 1,
+                   .c = f.c,
+                   .h = 5,
+                   .w = 5,
+                   .m = f.m,
+                   .kernel = {1, 1},
+                   .pads = {0, 0, 0, 0},
+                   .group = groups,
+                   .bias = false,
+                   .expected_name = "point"});
+      expect_conv({.n = 1, .c = f.c, .h = 8, .w = 8, .m = f.m, .pads = {2, 2, 2, 2}, .dilations = {2, 2}, .group = groups});
+    }
+  expect_conv({.n = 1, .c = 1440, .h = 7, .w = 7, .m = 1440, .group = 10}, 2);  // more channels than one piece
+}
+
 TEST_P(Blocked, WindowsThatMissTheImage) {
   expect_conv({.n = 1, .c = 24, .h = 4, .w = 4, .m = 40, .pads = {12, 12, 12, 12}, .dilations = {12, 12}, .expected_name = "window"});
   expect_conv({.n = 2, .c = 16, .h = 5, .w = 9, .m = 16, .pads = {6, 6, 6, 6}, .dilations = {6, 6}, .residual = true});

@@ -24,6 +24,10 @@ namespace serin::engine {
 
 namespace {
 
+/// Channels of a group that is not whole blocks. A block of filters multiplies the channels of all groups that it touches, so narrow groups
+/// waste most of it: in blocks of 16, groups of 12 and 24 were 1.16 and 1.09 times as fast as outside of blocks, groups of 8 0.89 times.
+constexpr int64_t kNarrowestGroup = 12;
+
 class Blocks : FormWalk {
  public:
   Blocks(Program& program, int64_t block) : FormWalk(program), block_(block) {}
@@ -160,7 +164,8 @@ class Blocks : FormWalk {
     const int64_t c = shape(x)[1], m = shape(y)[1];
     const bool depthwise = op.group == c && op.group == m;
     const bool whole_groups = c / op.group % block_ == 0 && m / op.group % block_ == 0;
-    if (op.group > 1 && !whole_groups && (!depthwise || op.epilogue.residual)) return false;
+    const bool wide_groups = whole_groups || c / op.group >= kNarrowestGroup;
+    if (op.group > 1 && (depthwise ? op.epilogue.residual : !wide_groups)) return false;
     if (op.epilogue.residual && !(is_image(step.inputs.back()) && shape(step.inputs.back()) == shape(y))) return false;
 
     std::vector<TensorId> inputs = step.inputs;

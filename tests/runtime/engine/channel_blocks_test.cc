@@ -236,13 +236,26 @@ TEST(ChannelBlocks, WhatMayLeaveTheFiniteStaysPlainWhereBlocksAreNotFull) {
                 {{1, 3, 8, 8}}, {3, 2});
 }
 
-TEST(ChannelBlocks, GroupsThatCutBlocksStayPlain) {
+TEST(ChannelBlocks, NarrowGroupsThatCutBlocksStayPlain) {
   expect_blocks(R"(
     x: f32[1,24,8,8]
-    a = Conv(x, w[24,12,3,3], group=2)
+    a = Conv(x, w[24,6,3,3], group=4)
     return a
   )",
                 {{1, 24, 8, 8}}, {0, 0});
+}
+
+/// RegNet's groups of 24 channels, between pointwise convolutions.
+TEST(ChannelBlocks, WideGroupsThatCutBlocksAreTaken) {
+  expect_blocks(R"(
+    x: f32[1,3,8,8]
+    s = Conv(x, u[48,3,3,3], pads=[1,1,1,1])
+    a = Conv(s, w[48,24,3,3], group=2, pads=[1,1,1,1])
+    b = Relu(a)
+    c = Conv(b, v[48,48,1,1])
+    return c
+  )",
+                {{1, 3, 8, 8}}, {1, 3});
 }
 
 TEST(ChannelBlocks, AResultReadTwiceChangesLayoutOnce) {
