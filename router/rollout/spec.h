@@ -168,6 +168,9 @@ Result<Spec> parse_spec(const config::Node& document);
 bool is_revision(std::string_view text);
 /// Reports all problems; if there is any, the specification must not be used.
 Spec parse_spec(const config::Node& document, config::Problems& problems);
+/// The part of a document that names neither the service nor the versions: steps, guard, certify, shield, capacity, dryRun. For files that
+/// contain the rules of a rollout that is made later.
+Spec parse_rules(const config::Node& rules, config::Problems& problems);
 /// The JSON schema of such a document, for editors and tools. It accepts everything that parse_spec() accepts of the parts it describes,
 /// except unusual spellings (1e1 %). It rejects everything that parse_spec() rejects, except errors across the whole document (weights
 /// rise, versions differ). tests/e2e/router/test_specification.py compares both at every key, spec_test.cc the defaults.

@@ -201,6 +201,23 @@ Guard read_guard(const Node& node, Guard guard, Problems& problems) {
   return guard;
 }
 
+/// Everything but the service and the versions.
+void read_rules(const Node& document, Spec& spec, Problems& problems) {
+  if (const auto steps = document.find("steps")) read_steps(*steps, spec, problems);
+  if (spec.steps.empty()) spec.steps = default_steps();
+  if (const auto guard = document.find("guard")) {
+    spec.guard = read_guard(*guard, {}, problems);
+    if (spec.guard.unit == Guard::Unit::kKey && !spec.sticky.on())
+      problems.add(guard->error("unit: key needs canary: {sticky: {header: NAME}} or {sticky: {cookie: NAME}}"));
+  }
+  if (const auto certify = document.find("certify")) read_certify(*certify, spec.certify, problems);
+  if (const auto shield = document.find("shield")) read_shield(*shield, spec.shield, problems);
+  std::string word;
+  if (const auto capacity = document.find("capacity"); capacity && problems.read(word, capacity->one_of({"auto", "endpoints", "off"})))
+    spec.capacity = word == "auto" ? Capacity::kAuto : word == "off" ? Capacity::kOff : Capacity::kEndpoints;
+  if (const auto dry_run = document.find("dryRun")) read_dry_run(*dry_run, spec, problems);
+}
+
 }  // namespace
 
 Spec parse_spec(const Node& document, Problems& problems) {
@@ -211,18 +228,14 @@ Spec parse_spec(const Node& document, Problems& problems) {
   std::string word;
   if (const auto kind = document.find("kind")) problems.read(word, kind->one_of({"Rollout"}));
   read_traffic(document, spec, problems);
-  if (const auto steps = document.find("steps")) read_steps(*steps, spec, problems);
-  if (spec.steps.empty()) spec.steps = default_steps();
-  if (const auto guard = document.find("guard")) {
-    spec.guard = read_guard(*guard, {}, problems);
-    if (spec.guard.unit == Guard::Unit::kKey && !spec.sticky.on())
-      problems.add(guard->error("unit: key needs canary: {sticky: {header: NAME}} or {sticky: {cookie: NAME}}"));
-  }
-  if (const auto certify = document.find("certify")) read_certify(*certify, spec.certify, problems);
-  if (const auto shield = document.find("shield")) read_shield(*shield, spec.shield, problems);
-  if (const auto capacity = document.find("capacity"); capacity && problems.read(word, capacity->one_of({"auto", "endpoints", "off"})))
-    spec.capacity = word == "auto" ? Capacity::kAuto : word == "off" ? Capacity::kOff : Capacity::kEndpoints;
-  if (const auto dry_run = document.find("dryRun")) read_dry_run(*dry_run, spec, problems);
+  read_rules(document, spec, problems);
+  return spec;
+}
+
+Spec parse_rules(const Node& rules, Problems& problems) {
+  problems.allow_only(rules, {"steps", "guard", "certify", "shield", "capacity", "dryRun"});
+  Spec spec;
+  if (rules.is_map()) read_rules(rules, spec, problems);
   return spec;
 }
 

@@ -161,6 +161,8 @@ std::vector<Node> Node::items() const {
   return nodes;
 }
 
+std::string Node::yaml() const { return YAML::Dump(yaml_->node); }
+
 Result<std::string> Node::text() const {
   if (!is_scalar()) return error("must be a word or a text");
   return yaml_->node.Scalar();

@@ -64,6 +64,9 @@ class Node {
   Result<double> fraction(std::string_view key, double fallback) const;
   Result<std::chrono::nanoseconds> duration(std::string_view key, std::chrono::nanoseconds fallback) const;
 
+  /// This node as a document of its own, in YAML.
+  std::string yaml() const;
+
   /// Returns an error at this node: "router.yaml:14:7: guard.errors: MESSAGE".
   Error error(std::string_view message) const;
   /// Dotted path from the root, for example "services[0].guard"; empty at the root.

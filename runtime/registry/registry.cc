@@ -55,6 +55,20 @@ Result<std::vector<Source>> sources_of(const std::string& model) {
 
 }  // namespace
 
+Result<std::string> content_digest(const Addition& addition) {
+  SERIN_TRY(const std::vector<Source> sources, sources_of(addition.model));
+  std::vector<StoredFile> files;
+  for (const Source& source : sources) {
+    SERIN_TRY(const Measured measured, measure_file(source.from));
+    files.push_back({source.path, measured.digest, measured.bytes});
+  }
+  if (!addition.settings.empty()) {
+    SERIN_TRY(const Measured measured, measure_file(addition.settings));
+    files.push_back({"serin.yaml", measured.digest, measured.bytes, /*settings=*/true});
+  }
+  return content_of(std::move(files));
+}
+
 /// One change of a model, made while no other process changes it.
 class Registry::Writer {
  public:

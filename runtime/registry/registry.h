@@ -35,6 +35,9 @@ struct Added {
   bool existed = false;  ///< a version with these contents was there already; nothing has changed
 };
 
+/// The `content` of the version that add() would make, without making one. Errors: as add().
+Result<std::string> content_digest(const Addition& addition);
+
 struct Pulled {
   Version version;
   std::string folder;    ///< of the version: DESTINATION/digits/3

@@ -3,18 +3,15 @@
 // A model that Serin cannot read, and settings with an unknown key, are refused here and not where they are deployed.
 
 #include <fmt/format.h>
-#include <pwd.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <cstdio>
 #include <functional>
 #include <memory>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/registry/provenance.h"
 #include "runtime/cli/registry/registry_text.h"
-#include "runtime/engine/engine.h"
 #include "runtime/registry/registry.h"
 #include "runtime/serving/settings/settings.h"
 
@@ -33,42 +30,6 @@ struct RegistryOptions {
   int days = 30;
   bool remove = false, json = false;
 };
-
-/// The person or program at the other end of the terminal, as far as the machine knows.
-std::string user_and_host() {
-  const passwd* const user = ::getpwuid(::geteuid());
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  return fmt::format("{}@{}", user ? std::string(user->pw_name) : std::to_string(::geteuid()), host.data());
-}
-
-json::array types(const graph::Graph& graph, std::span<const graph::ValueId> ids, std::span<const std::string> names) {
-  json::array list;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    const graph::Value& value = graph.value(ids[i]);
-    list.emplace_back(fmt::format("{}: {}", i < names.size() ? names[i] : value.name, graph::print(value.type)));
-  }
-  return list;
-}
-
-/// What is known of a model without running it.
-Result<std::string> details_of(const std::string& path) {
-  SERIN_TRY(const graph::Graph graph, engine::read_model(path));
-  return json::serialize(json::object{{"schema", "serin.model/1"},
-                                      {"inputs", types(graph, graph.inputs(), {})},
-                                      {"outputs", types(graph, graph.outputs(), graph.output_names())}});
-}
-
-Result<registry::Origin> origin_of(const std::vector<std::string>& given) {
-  registry::Origin origin;
-  for (const std::string& each : given) {
-    const size_t equals = each.find('=');
-    if (equals == 0 || equals == std::string::npos) return invalid(fmt::format("--origin '{}' is not KEY=VALUE", each));
-    if (!origin.emplace(each.substr(0, equals), each.substr(equals + 1)).second)
-      return invalid(fmt::format("--origin {} is given twice", each.substr(0, equals)));
-  }
-  return origin;
-}
 
 void print(const json::value& value) { fmt::print("{}\n", json::serialize(value)); }
 

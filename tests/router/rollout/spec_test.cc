@@ -371,6 +371,24 @@ TEST(Spec, R1RefusesWeightsThatAreNone) {
   EXPECT_THAT(complaint("steps: [5, 101]"), AllOf(HasSubstr("steps[1]"), HasSubstr("'101'"), HasSubstr("0 to 100")));
 }
 
+TEST(Spec, RulesAreADocumentThatNamesNoVersions) {
+  const auto document = config::Node::parse("name: x\nrules:\n  steps: [5, 100]\n  certify: {confidence: 99%}\n", "release.yaml");
+  ASSERT_TRUE(document);
+  config::Problems none;
+  const Spec rules = parse_rules(*document->find("rules"), none);
+  EXPECT_TRUE(none.all().empty());
+  EXPECT_EQ(rules.steps.size(), 2U);
+  EXPECT_DOUBLE_EQ(rules.certify.confidence, 0.99);
+
+  const auto wrong = config::Node::parse("rules:\n  canary: 2\n  steps: [5, 5]\n", "release.yaml");
+  ASSERT_TRUE(wrong);
+  config::Problems problems;
+  (void)parse_rules(*wrong->find("rules"), problems);
+  ASSERT_EQ(problems.all().size(), 2U);
+  EXPECT_THAT(problems.all()[0].message, AllOf(HasSubstr("release.yaml:2:3"), HasSubstr("unknown key 'canary' under rules")));
+  EXPECT_THAT(problems.all()[1].message, AllOf(HasSubstr("release.yaml:3:"), HasSubstr("weights must rise")));
+}
+
 TEST(Spec, RefusesStepsThatGoNowhere) {
   EXPECT_THAT(complaint("steps: [5, 5]"), HasSubstr("weights must rise: 5 after 5"));
   EXPECT_THAT(complaint("steps: [50, 5]"), HasSubstr("weights must rise"));

@@ -84,6 +84,20 @@ TEST(Config, PathsLeadThroughListsAndMaps) {
   EXPECT_EQ(services[1].allow_only({"name"}).error().message, "router.yaml:3:5: unknown key 'nam' under services[1]; allowed: name");
 }
 
+TEST(Config, APartOfADocumentIsADocument) {
+  const auto whole = Node::parse("name: x\nrules:\n  steps: [5, {pause: {}}, 'off']\n  guard: {word: \"a: b\", share: 1%}\n", "x.yaml");
+  ASSERT_TRUE(whole);
+  const auto part = Node::parse(whole->find("rules")->yaml(), "part");
+  ASSERT_TRUE(part) << whole->find("rules")->yaml();
+  const auto steps = part->find("steps")->items();
+  ASSERT_EQ(steps.size(), 3U);
+  EXPECT_EQ(*steps[0].integer(0, 9), 5);
+  EXPECT_TRUE(steps[1].find("pause")->is_map());
+  EXPECT_EQ(*steps[2].text(), "off");
+  EXPECT_EQ(*part->find("guard")->text("word", ""), "a: b");
+  EXPECT_DOUBLE_EQ(*part->find("guard")->fraction("share", 0), 0.01);
+}
+
 TEST(Config, OversizedDocumentsAreRefusedBeforeParsing) {
   EXPECT_EQ(Node::parse(std::string(2 << 20, 'a'), "x").error().code, Code::kTooLarge);
 }
