@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   add_route(app, exit_code);
   add_rollout(app, exit_code);
   add_registry(app, exit_code);
+  add_release(app, exit_code);
   add_version(app, exit_code);
   try {
     app.parse(argc, argv);

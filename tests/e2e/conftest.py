@@ -243,6 +243,27 @@ def pair(route, backend):
 
 
 @pytest.fixture
+def loop(tmp_path, tmp_path_factory, monkeypatch):
+    """What `serin release` works with: a registry, a runtime for each slot, a router; version 1 of digits is in production."""
+    from release_loop import Loop
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    with contextlib.ExitStack() as stack:
+        yield Loop(tmp_path, stack)
+
+
+@pytest.fixture
+def clients(loop):
+    """Clients of the loop's router during a test: they must see no error."""
+    from release_loop import Load
+
+    with Load(loop.router.url) as load:
+        yield load
+        seen = load.end()
+        assert seen["errors"] == 0 and seen["ok"] > 0, seen
+
+
+@pytest.fixture
 def receiver():
     """Somebody who is told by webhooks; gone after the test."""
     from receivers import Receiver
