@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   add_rollout(app, exit_code);
   add_registry(app, exit_code);
   add_release(app, exit_code);
+  add_history(app, exit_code);
   add_version(app, exit_code);
   try {
     app.parse(argc, argv);

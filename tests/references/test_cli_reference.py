@@ -11,8 +11,9 @@ COMMANDS = ["serve", "check", "eval", "predict", "bench", "inspect", "plan", "lo
 ACTIONS = ["start", "apply", "diff", "status", "watch", "set-weight", "pause", "resume", "promote", "abort", "undo", "retry", "outcomes", "explain", "history", "validate",
            "import", "simulate", "drill", "schema"]
 REGISTRY = ["add", "list", "show", "tag", "retire", "attach", "pull", "history", "verify", "gc"]
+HISTORY = ["list", "show", "verify", "reproduce"]
 WITHOUT_ROUTER = ["validate", "import", "simulate", "schema"]
-ALL = [[command] for command in COMMANDS] + [["rollout", action] for action in ACTIONS] + [["registry", action] for action in REGISTRY]
+ALL = [[command] for command in COMMANDS] + [["rollout", action] for action in ACTIONS] + [["registry", action] for action in REGISTRY] + [["history", action] for action in HISTORY]
 
 
 @functools.lru_cache
@@ -61,12 +62,12 @@ def subcommands(text):
 
 
 def test_commands():
-    assert subcommands(serin("--help")) == set(COMMANDS) | {"registry", "rollout"}
+    assert subcommands(serin("--help")) == set(COMMANDS) | {"registry", "rollout", "history"}
     table = page(PAGE)[:page(PAGE).index("## Exit codes")]
-    assert {words(row[0])[0] for row in rows(table)} == set(COMMANDS) | {"registry", "rollout"}
+    assert {words(row[0])[0] for row in rows(table)} == set(COMMANDS) | {"registry", "rollout", "history"}
 
 
-@pytest.mark.parametrize("command, actions", [("rollout", ACTIONS), ("registry", REGISTRY)])
+@pytest.mark.parametrize("command, actions", [("rollout", ACTIONS), ("registry", REGISTRY), ("history", HISTORY)])
 def test_actions(command, actions):
     assert subcommands(serin(command, "--help")) == set(actions)
     table = section(page(PAGE), f"`serin {command}`").split("###")[0]
