@@ -29,6 +29,12 @@ constexpr std::string_view kNames[] = {"check", "plan", "eval", "register", "loa
 /// Its own words, or those of the stage.
 std::string or_else(const std::string& text, std::string_view otherwise) { return text.empty() ? std::string(otherwise) : text; }
 
+/// "    3.0 s  Progressing ..." -> "Progressing ...": the timeline has seconds of its own.
+std::string without_seconds(const std::string& line) {
+  const size_t unit = line.find(" s  ");
+  return unit == std::string::npos ? line : line.substr(line.find_first_not_of(' ', unit + 2));
+}
+
 /// Milliseconds of Unix time.
 int64_t wall_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -259,7 +265,7 @@ Result<ReleaseRun::Done> ReleaseRun::follow_rollout() {
       return Error{Code::kFailedPrecondition, fmt::format("rollout '{}' is not the router's last one any more: serin rollout explain {}",
                                                           journal_.rollout, journal_.rollout)};
     stage = stage_in_words(*now, policy_.parsed, stage);
-    timeline_.progress(watch_key(status), stage, print_status_line(status), print_status(status));
+    if (!now->over()) timeline_.progress(watch_key(status), stage, without_seconds(print_status_line(status)), print_status(status));
     if (now->phase == "Succeeded") return Done{true, "all requests go to it: " + now->reason, "100 %"};
     if (now->phase == "RolledBack") return Done{false, or_else(gave_up, now->reason), stage, "rolled_back"};
     if (now->phase == "Inconclusive")
