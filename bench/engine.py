@@ -23,6 +23,7 @@ def flags():
     parser = table.parser_for("engine", "Serin's engine beside the newest ONNX Runtime and OpenVINO.", EPILOGUE)
     parser.add_argument("names", nargs="*", metavar="WORK", help="only work whose name contains one of these")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--zoo", action="store_true", help="architectures that the engine was not tuned for; names those that lose")
     parser.add_argument("--rounds", type=int, help="15; 3 with --quick")
     parser.add_argument("--seconds", type=float, help="of one measurement, at least one run: 0.2; 0.1 with --quick")
     parser.add_argument("--threads", type=int, nargs="+", help="1 2; 1 with --quick")
@@ -35,7 +36,7 @@ def flags():
 
 
 def chosen(options):
-    return [item for item in work.WORK if not options.names or any(name.lower() in item.name.lower() for name in options.names)]
+    return [item for item in (work.zoo() if options.zoo else work.WORK) if not options.names or any(name.lower() in item.name.lower() for name in options.names)]
 
 
 def threads_text(count):
@@ -59,7 +60,7 @@ def fp32(out, options, peak):
                 times, why = engines.in_turn(starters(work.job(item, batch, threads), options.seconds), options.rounds)
                 ours = times.pop("serin")
                 share = ""
-                if peak and ours and item.kind != "digits":
+                if peak and ours and item.kind != "digits" and not options.zoo:
                     share = f"{2e-6 * work.multiply_adds(item) * batch / ours / (peak * threads):.0%} of peak"
                 out.add(
                     table.Row(
@@ -176,9 +177,13 @@ def main():
     out = table.Table(list(engines.PEERS.values()), f"{datetime.date.today()}, {machine}\n{versions}; {options.rounds} rounds")
     for name in options.parts:
         PARTS[name](out, options, peak)
-    kinds = {kind: {item.name for item in work.WORK if item.kind == kind} for kind in ("convolutions", "transformers", "digits")}
+    kinds = {}
+    for item in chosen(options):
+        kinds.setdefault(item.kind, set()).add(item.name)
     for kind, names in kinds.items():
         out.geometric_mean(f"fp32 {kind}", lambda row, names=names: row.metric == "fp32 ms" and row.work.split(", batch")[0] in names)
+    if options.zoo:
+        out.losers()
     if options.json:
         out.save(options.json, machine)
 

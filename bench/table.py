@@ -75,6 +75,12 @@ class Table:
         if ratios:
             print(f"\nGeometric mean over {name}: {statistics.geometric_mean(ratios):.3f} ({len(ratios)} rows)")
 
+    def losers(self):
+        """The rows in which a peer is ahead, the worst first."""
+        behind = sorted((row for row in self.rows if row.ratio and row.ratio < 1), key=lambda row: row.ratio)
+        measured = sum(row.ratio is not None for row in self.rows)
+        print(f"\nA peer is ahead in {len(behind)} of {measured} rows:", ", ".join(f"{row.work} {row.ratio:.2f}" for row in behind) or "none")
+
     def save(self, path, machine):
         save(path, machine, self.rows)
 

@@ -43,6 +43,31 @@ WORK = [
 ]
 
 
+# Nets that nobody tuned for (--zoo), by the geometric mean that they belong to: architectures of tests/models as their exporters write them, most at small sizes.
+ZOO_RECIPES = {
+    "convolutions": """alexnet vgg11_bn resnet18 resnext50_32x4d wide_resnet50_2 squeezenet1_1 densenet121 googlenet inception_v3 shufflenet_v2_x1_0
+        mobilenet_v2 mobilenet_v3_small mnasnet1_0 regnet_x_400mf regnet_y_400mf efficientnet_v2_s convnext_tiny""",
+    "large convolutions": """regnet_y_1_6gf regnet_x_1_6gf convnext_tiny_224 densenet121_224 shufflenet_v2_224 mnasnet1_0_224 resnext50_224 mobilenet_v2_224""",
+    "maps and boxes": "fcn_resnet50 deeplabv3 lraspp unet ssdlite yolo raft_small video_r3d_18 upscaler gan_generator autoencoder style_transfer",
+    "transformers": """swin_t_224 swin_small swin_v2_small maxvit_small vit_small mlp_mixer distilbert roberta mpnet albert electra deberta gpt2 gpt2_past llama
+        llama_past t5_encoder bart clip whisper_encoder wav2vec2""",
+    "sequences and tables": """crnn lstm_tagger gru_tagger gru_forecaster wavenet wide_and_deep perceptron sk_forest sk_boosted sk_svm sk_perceptron""",
+}  # fmt: skip
+LENGTHS = {"seq": 64, "step": 16, "past": 63, "total": 64, "width": 128, "steps": 32}  # of open dimensions
+
+
+@functools.cache
+def zoo():
+    listed = listing.entries()
+    found = []
+    for kind, names in ZOO_RECIPES.items():
+        for name in names.split():
+            dims = listed[name].dims
+            sizes = tuple((dim, LENGTHS.get(dim, size)) for dim, size in dims.items() if dim != "batch")
+            found.append(Work(name, name, kind, sizes, (1, 8) if "batch" in dims else (1,)))
+    return found
+
+
 @dataclasses.dataclass
 class Job:
     """One model at one size on so many threads; `inputs` is a file of arrays in the order of the model's inputs."""
