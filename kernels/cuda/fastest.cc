@@ -90,7 +90,9 @@ std::string key_of(const std::vector<KernelRow>& rows, const OpDesc& desc, bool 
         } else if constexpr (std::is_same_v<Kind, Generic>) {
           text += op.name + " ";
           for (const char* const view : {"q_view", "k_view", "v_view"}) add(text, op.attributes.integers(view));
-          add(text, {op.attributes.integer("is_causal", 0), op.attributes.integer("heads_inside", 0)});
+          for (const char* const number : {"is_causal", "heads_inside", "q_num_heads", "kv_num_heads"})
+            add(text, {op.attributes.integer(number, 0)});
+          for (const char* const factor : {"scale", "softcap"}) text += std::to_string(op.attributes.number(factor, 0)) + " ";
         }
       },
       desc.op);

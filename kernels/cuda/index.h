@@ -26,9 +26,11 @@ struct IndexFaults {
 
   explicit IndexFaults(const Stream& stream) : fault(stream.fault), step(stream.step) {}
 
+  /// The first report of a run is kept: one that many threads write at once could be of two of them.
   __device__ void report(int64_t index, int axis) const {
     constexpr int64_t kMost = int64_t{1} << 58;
-    if (fault) *fault = {(index < -kMost ? -kMost : index > kMost ? kMost : index) * 16 + axis, step};
+    if (fault && atomicCAS(&fault->step, 0, step) == 0)
+      fault->detail = (index < -kMost ? -kMost : index > kMost ? kMost : index) * 16 + axis;
   }
   /// An index counted from the end if negative; -1 and a report if it is out of range.
   __device__ int64_t resolve(int64_t index, int64_t size, int axis) const {

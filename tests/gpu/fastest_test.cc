@@ -67,6 +67,22 @@ TEST_F(Fastest, MayContendAgainAsOneRowAmongOthers) {
   EXPECT_EQ(tactics->measured(), 2u);
 }
 
+/// Three-dimensional operands of attention have the same shapes whatever the number of heads.
+TEST_F(Fastest, MeasuresAttentionsOfOtherHeadsApart) {
+  const KernelRow either = fastest_of({row("slow", 2, slow), row("quick", 0, quick)}, tactics);
+  test::device_backend().device()->make_current();
+  size_t kinds = 0;
+  for (const auto& [key, value] : std::vector<std::pair<std::string, Attribute>>{
+           {"q_num_heads", int64_t{4}}, {"q_num_heads", int64_t{8}}, {"kv_num_heads", int64_t{2}}, {"scale", 0.5}, {"softcap", 30.0}}) {
+    kernels::test::Case c{.op = Generic{"Attention"}, .inputs = {test::random_tensor({4}, 1)}, .outputs = {{DType::kFloat32, {4}}}};
+    test::set(c, key, value);
+    PackedWeights weights;
+    PrepareContext context{&weights};
+    EXPECT_TRUE(either.prepare(c.describe(), context, why));
+    EXPECT_EQ(tactics->measured(), ++kinds) << key;
+  }
+}
+
 /// Whoever loses on this device is compared with the reference all the same.
 TEST_F(Fastest, ShowsAllThatContend) {
   const KernelRow inner = fastest_of({row("slow", 20, slow), row("quick", 0, quick)}, tactics);
