@@ -61,6 +61,7 @@ Result<pid_t> start_serin(const std::vector<std::string>& arguments, const std::
   std::vector<std::string> words = {"serin"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   const pid_t parent = ::getpid();

@@ -21,7 +21,7 @@ void Journal::say(std::string_view stage_name, std::string_view text) {
 
 Result<Journal> read_journal(const std::string& path) {
   SERIN_TRY(const std::string text, read_file(path, kLargestJournal));
-  const Error corrupt{Code::kCorrupt, fmt::format("{}: is no journal of a release", path)};
+  Error corrupt{Code::kCorrupt, fmt::format("{}: is no journal of a release", path)};
   boost::system::error_code error;
   const json::value value = json::parse(text, error);
   if (error || !value.is_object()) return corrupt;

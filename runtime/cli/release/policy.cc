@@ -78,7 +78,6 @@ void read_slots(const Node& document, const PolicyFlags& flags, ReleasePolicy& p
   const std::vector<std::string> names = slots->is_map() ? slots->keys() : std::vector<std::string>();
   if (names.size() != 2 || names[0] == names[1])
     return problems.add(slots->error("must be two slots: {blue: {runtimes: [URL]}, green: {runtimes: [URL]}}"));
-  std::set<std::string> seen;
   for (const std::string& name : names) {
     const auto node = slots->find(name);
     if (!node) {
@@ -86,9 +85,20 @@ void read_slots(const Node& document, const PolicyFlags& flags, ReleasePolicy& p
       continue;
     }
     policy.slots.push_back(read_slot(*node, name, problems));
-    if (name == policy.production) problems.add(node->error("is also the tag of 'production': a slot needs a tag of its own"));
-    for (const std::string& url : policy.slots.back().runtimes)
-      if (!seen.insert(url).second) problems.add(node->error(fmt::format("runtime {} is named twice", url)));
+  }
+}
+
+/// What contradicts itself in the slots, wherever they were given.
+void check_slots(const Node& document, const ReleasePolicy& policy, Problems& problems) {
+  std::set<std::string> seen;
+  for (const Slot& slot : policy.slots) {
+    const auto slots = document.find("slots");
+    const auto fault = [&](const std::string& text) {
+      problems.add(slots ? slots->find(slot.name)->error(text) : invalid(fmt::format("--slot {}: {}", slot.name, text)));
+    };
+    if (slot.name == policy.production) fault("is also the tag of 'production': a slot needs a tag of its own");
+    for (const std::string& url : slot.runtimes)
+      if (!seen.insert(url).second) fault(fmt::format("runtime {} is named twice", url));
   }
 }
 
@@ -218,6 +228,7 @@ Result<ReleasePolicy> parse_policy(const std::string& text, const std::string& p
     problems.add(model->error("must be a name in the registry: 1 to 128 letters, digits, '.', '_' and '-'"));
   if (const auto production = document.find("production")) read_tag(*production, policy.production, problems);
   read_slots(document, flags, policy, problems);
+  check_slots(document, policy, problems);
   if (const auto check = document.find("check")) read_check(*check, folder, policy, problems);
   if (const auto plan = document.find("plan")) read_plan(*plan, policy, problems);
   if (const auto eval = document.find("eval")) policy.eval = read_eval(*eval, folder, problems);

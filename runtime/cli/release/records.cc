@@ -57,7 +57,7 @@ std::optional<Envelope> open_envelope(const std::string& line) {
 }
 
 Result<ReleaseRecord> read_line(const std::string& line, const std::string& before) {
-  const Error damaged{Code::kCorrupt, "is no record"};
+  Error damaged{Code::kCorrupt, "is no record"};
   const auto envelope = open_envelope(line);
   if (!envelope) return damaged;
   boost::system::error_code error;

@@ -90,7 +90,7 @@ Journal new_journal(const ReleaseOptions& options, const ReleasePolicy& policy, 
   for (const auto& [key, value] : checked(origin_of(options.origin), kUsage)) origin[key] = value;
   journal.facts = {{"origin", std::move(origin)},
                    {"policy", policy.text},
-                   {"policy_file", fs::absolute(options.policy).string()},
+                   {"policy_file", options.policy.empty() ? "" : fs::absolute(options.policy).string()},
                    {"data", policy.data},
                    {"evaluated", policy.eval ? "yes" : "no"}};
   return journal;
@@ -112,7 +112,7 @@ int conclude(const ReleaseOptions& options, Timeline& timeline, const json::obje
   if (options.json)
     fmt::print("{}\n", json::serialize(outcome));
   else
-    timeline.title(words);
+    timeline.finish(words);
   return exit_code;
 }
 

@@ -81,7 +81,7 @@ Result<ReleaseRecord> ReleaseRun::record() {
   SERIN_TRY(json::object all, predicate());
   const std::string name = journal_.version > 0 ? fmt::format("{}:{}", journal_.model, journal_.version) : journal_.model;
   json::array subject{json::object{{"name", name}, {"digest", {{"sha256", journal_.content.substr(sizeof("sha256:") - 1)}}}}};
-  SERIN_TRY(const ReleaseRecord record, ReleaseRecords(folder_).append(std::move(all), std::move(subject), key ? &*key : nullptr));
+  SERIN_TRY(ReleaseRecord record, ReleaseRecords(folder_).append(std::move(all), std::move(subject), key ? &*key : nullptr));
   std::error_code ignored;
   if (journal_.version > 0) {
     const std::string path = fmt::format("{}/release-{}.json", work(), journal_.id);

@@ -20,6 +20,11 @@ void Timeline::print(const std::string& line) {
   std::fflush(out);
 }
 
+void Timeline::finish(const std::string& text) {
+  std::fprintf(json_ ? stderr : stdout, "%s\n", text.c_str());
+  std::fflush(json_ ? stderr : stdout);
+}
+
 void Timeline::say(std::string_view stage, std::string_view text) {
   const std::chrono::duration<double> since = std::chrono::steady_clock::now() - begun_;
   print(fmt::format("{:8.1f} s  {:<9} {}", since.count(), stage, text));

@@ -16,6 +16,8 @@ class Timeline {
 
   void title(const std::string& text) { print(text); }
   void say(std::string_view stage, std::string_view text);
+  /// The last words, which a terminal does not cut off.
+  void finish(const std::string& text);
   /// Something that changes often: `picture` on a terminal. Elsewhere `line`, where `key` is new or nothing was printed for ten seconds.
   void progress(const std::string& key, std::string_view stage, const std::string& line, const std::string& picture);
 

@@ -71,7 +71,7 @@ Status ModelFolders::remember() {
   if (!text) return text.error().code == Code::kNotFound ? Status() : Status(text.error());
   boost::system::error_code error;
   const json::value value = json::parse(*text, error);
-  const Error corrupt{Code::kCorrupt, fmt::format("{}: is damaged; without it every version counts as new", memory_)};
+  Error corrupt{Code::kCorrupt, fmt::format("{}: is damaged; without it every version counts as new", memory_)};
   if (error || !value.is_object()) return corrupt;
   for (const auto& [model, versions] : value.get_object()) {
     if (!versions.is_object()) return corrupt;

@@ -7,9 +7,10 @@ import subprocess
 import numpy as np
 import pytest
 
-from conftest import call, serin, wait_until
+from conftest import SERIN, call, serin, wait_until
 from release_loop import DIGITS, EVAL, RULES, stages
 from routers import SOON
+from terminal import Terminal
 
 BEFORE = {"production": 1, "blue": 1, "green": 1}
 
@@ -54,6 +55,42 @@ def test_a_dry_run_changes_nothing(loop):
         assert words in done.stdout, done.stdout
     assert sorted(path for path in loop.registry.rglob("*")) == before and loop.router.status()["rollout"] is None
     stays_as_it_was(loop)
+
+
+def test_a_terminal_shows_the_stages_and_the_rollout_below_them(loop, clients):
+    terminal = Terminal(*loop.command(DIGITS / "2"), columns=110, lines=40)
+    terminal.wait_for("evidence against the canary", 60)
+    assert [stage for stage in ("check", "plan", "eval", "register", "load") if any(f" s  {stage}" in line for line in terminal.lines)] == ["check", "plan", "eval", "register", "load"]
+    terminal.wait_for("promoted: digits:2 is in production", 120)
+    assert terminal.end() == 0 and not any("evidence" in line for line in terminal.lines), "the picture is gone"
+
+
+def test_everything_may_stand_on_the_command_line(loop, clients):
+    """Without a file; the default steps take long, so it is watched until they begin."""
+    slots = [word for slot, runtime in loop.runtimes.items() for word in ("--slot", f"{slot}={runtime.url}")]
+    command = [SERIN, "release", DIGITS / "2", "--service", "digits", "--registry", loop.registry, *slots, "--admin", loop.router.admin]
+    running = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+    wait_until(lambda: loop.router.rollout(), 60, "the rollout")
+    assert loop.router.rollout()["canary"] == "green" and loop.router.command("abort").status == 200
+    out, _ = running.communicate(timeout=60)
+    assert running.returncode == 3 and stages(out)[:5] == ["check", "plan", "eval", "register", "load"] and "the policy has no evaluation" in out
+    stays_as_it_was(loop)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--slot", "blue=http://127.0.0.1:1"], "give two slots"), (["--slot", "blue"], "must be NAME=http://HOST:PORT"), (["--slot", "7=http://127.0.0.1:1"], "'7' is no name"),
+    (["--slot", "blue=http://127.0.0.1:1", "--slot", "green=http://127.0.0.1:1"], "runtime http://127.0.0.1:1 is named twice"),
+    (["--slot", "blue=http://127.0.0.1:1", "--slot", "production=http://127.0.0.1:2"], "a slot needs a tag of its own"),
+    (["--slot", "blue=http://127.0.0.1:1", "--slot", "green=ftp://x"], "must be http://HOST:PORT"), ([], "key 'slots' is missing"),
+])
+def test_wrong_flags_are_named(tmp_path, arguments, words):
+    done = serin("release", DIGITS / "2", "--service", "digits", "--registry", tmp_path, *arguments)
+    assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_a_flag_and_a_key_contradict_each_other(loop):
+    assert "registry: is given with --registry, too" in loop.release(DIGITS / "2", "--registry", "other", code=2).stderr
+    assert "slots: are given with --slot, too" in loop.release(DIGITS / "2", "--slot", "a=http://127.0.0.1:1", "--slot", "b=http://127.0.0.1:2", code=2).stderr
 
 
 # --- Bad models, each stopped where it shows ----------------------------------------------------------------------------------------

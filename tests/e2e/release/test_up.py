@@ -143,6 +143,14 @@ def test_a_bad_policy_is_named_and_released_once_it_is_right(models, tmp_path):
         wait_until(lambda: up.records() == [("promoted", "tag")], 120, "the release")
 
 
+def test_a_model_without_a_policy_is_released_by_the_defaults(models, tmp_path):
+    (models / "digits/release.yaml").unlink()
+    with Up(tmp_path) as up, Load(up.url):
+        put(models, "2", "2")
+        wait_until(lambda: "  shadow  " in up.log, 60, "the shadow")
+        assert "the policy has no evaluation" in up.log and "shadow 10 %" in up.log
+
+
 def test_a_new_folder_that_is_no_model_hurts_nobody(models, tmp_path):
     with Up(tmp_path) as up:
         (models / "broken/1").mkdir(parents=True)
