@@ -51,6 +51,7 @@ struct EvalRun {
   std::vector<Requirement> requirements;
   double margin = 0;
   SampleOptions samples;
+  std::optional<EvalDrift> drift;
 };
 
 Result<std::string> label_column(const EvalOptions& options, const datasets::Dataset& data) {
@@ -117,6 +118,9 @@ Result<EvalRun> prepare(const EvalOptions& options, OpenRun run) {
   if (!options.against.empty()) {
     SERIN_TRY(EvalModel other, load_against(options, eval.run));
     eval.models.push_back(std::move(other));
+  }
+  if (!options.training.empty()) {  // first of all: a file that is not there is named at once
+    SERIN_TRY(eval.drift, measure_drift(eval.run, options.training, options.run.map));
   }
   join_columns(eval);
   const datasets::Dataset& data = *eval.run.data;
@@ -260,7 +264,12 @@ Result<EvalReport> make_report(const EvalOptions& options, const EvalRun& eval, 
   const auto rows = evaluation::all_rows(records.size());
   std::vector<std::string> names = options.metrics.empty() ? usual_metrics(eval.task, samples) : options.metrics;
   SERIN_TRY(report.measured, measure(samples, names, rows, options.confidence));
+  report.drift = eval.drift;
   for (const Requirement& requirement : eval.requirements) {
+    if (report.drift && requirement.metric == "drift") {
+      report.requirements.emplace_back(requirement, report.drift->largest());
+      continue;
+    }
     const auto metric = samples.metric(requirement.metric);
     if (!metric) return metric.error().in("--require");
     report.requirements.emplace_back(requirement, metric->value(rows));
@@ -375,6 +384,7 @@ void add_eval(CLI::App& app, int& exit_code) {
   command->add_option("--against", options->against, "another model that answers the same rows, such as the one that is running");
   command->add_option("--no-worse-by", options->margin,
                       "a gate: with --confidence, at most that much worse than --against: 0.5pt or 0.005");
+  command->add_option("--training", options->training, "data that the model was trained on, or a sample: do the inputs look like those?");
   command->add_option("--confidence", options->confidence, "of intervals and of the comparison")
       ->capture_default_str()
       ->check(CLI::Range(0.5, 0.9999));

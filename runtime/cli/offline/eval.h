@@ -10,7 +10,7 @@ namespace serin::cli {
 
 struct EvalOptions {
   RunFlags run;
-  std::string label, output, task, labels, slice, against, out, html;
+  std::string label, output, task, labels, slice, against, training, out, html;
   std::string margin;  ///< empty: the comparison is reported, it is no gate
   std::vector<std::string> metrics, requirements;
   double confidence = 0.95;

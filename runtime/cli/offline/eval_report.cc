@@ -46,6 +46,21 @@ object comparison_json(const EvalComparison& comparison) {
   return json;
 }
 
+object drift_json(const EvalDrift& drift) {
+  array inputs;
+  for (const InputDrift& input : drift.inputs)
+    inputs.push_back(object{{"input", input.input},
+                            {"elements", input.elements},
+                            {"worst_element", input.worst},
+                            {"distance", input.distance},
+                            {"p_value", input.p_value}});
+  return {{"training", object{{"path", drift.training}, {"sha256", drift.sha256}}},
+          {"rows", drift.rows},
+          {"training_rows", drift.training_rows},
+          {"largest", drift.largest()},
+          {"inputs", std::move(inputs)}};
+}
+
 object file_json(const EvalFile& file) { return {{"path", file.path}, {"sha256", file.sha256}}; }
 
 }  // namespace
@@ -96,6 +111,7 @@ std::string report_json(const EvalReport& report) {
       bins.push_back(object{{"rows", bin.rows}, {"confidence", bin.confidence}, {"accuracy", bin.accuracy}});
     json["calibration"] = std::move(bins);
   }
+  if (report.drift) json["drift"] = drift_json(*report.drift);
   array worst;
   for (const WorstRow& row : report.worst)
     worst.push_back(
@@ -116,6 +132,10 @@ std::string report_text(const EvalReport& report) {
     text += fmt::format("{} = {}: {} rows\n", report.slice_column, slice.name, slice.rows);
     table(slice.measured, "    ");
   }
+  if (report.drift)
+    for (const InputDrift& input : report.drift->inputs)
+      text += fmt::format("input {}: distance {:.4f} from the training sample, p {:.3g}{}\n", input.input, input.distance, input.p_value,
+                          input.elements > 1 ? fmt::format(" (element {} of {}, corrected)", input.worst, input.elements) : "");
   for (const auto& [requirement, value] : report.requirements)
     text += fmt::format("{:<4} {}: {:.4f}\n", requirement.holds(value) ? "ok" : "FAIL", requirement.text, value);
   if (report.comparison) {

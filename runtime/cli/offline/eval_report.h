@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cli/offline/eval_drift.h"
 #include "runtime/cli/offline/eval_gate.h"
 #include "runtime/cli/offline/eval_task.h"
 #include "runtime/evaluation/classification.h"
@@ -59,6 +60,7 @@ struct EvalReport {
   std::vector<int64_t> confusion;
   std::vector<evaluation::CalibrationBin> calibration;
   std::vector<WorstRow> worst;
+  std::optional<EvalDrift> drift;
 
   /// kYes, kNo or kInconclusive.
   int exit_code() const;

@@ -121,6 +121,7 @@ std::vector<std::string> eval_arguments(const EvalPolicy& eval, const std::strin
   add_all("--require", eval.require);
   add("--against", against);
   if (!against.empty()) add("--no-worse-by", eval.no_worse_by);
+  add("--training", eval.training);
   add("--confidence", fmt::format("{}", eval.confidence));
   if (eval.softmax) arguments.emplace_back("--softmax");
   if (eval.skip_faults) add("--on-error", "skip");

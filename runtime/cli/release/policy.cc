@@ -135,8 +135,8 @@ void read_plan(const Node& node, ReleasePolicy& policy, Problems& problems) {
 
 EvalPolicy read_eval(const Node& node, const std::filesystem::path& folder, Problems& problems) {
   EvalPolicy eval;
-  problems.allow_only(
-      node, {"label", "output", "task", "metrics", "labels", "softmax", "slice", "map", "require", "noWorseBy", "confidence", "onError"});
+  problems.allow_only(node, {"label", "output", "task", "metrics", "labels", "softmax", "slice", "map", "require", "noWorseBy",
+                             "confidence", "training", "onError"});
   problems.read(eval.label, node.text("label", ""));
   problems.read(eval.output, node.text("output", ""));
   if (const auto task = node.find("task"))
@@ -146,6 +146,7 @@ EvalPolicy read_eval(const Node& node, const std::filesystem::path& folder, Prob
   problems.read(eval.softmax, node.boolean("softmax", false));
   problems.read(eval.slice, node.text("slice", ""));
   read_texts(node, "map", eval.map, problems);
+  read_path(node, "training", folder, eval.training, problems);
   read_texts(node, "require", eval.require, problems);
   for (const std::string& text : eval.require)
     if (!parse_requirement(text))

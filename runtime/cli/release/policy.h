@@ -19,7 +19,7 @@ struct Slot {
 
 /// Of `serin eval`; the names are those of its flags.
 struct EvalPolicy {
-  std::string label, output, task, labels, slice, no_worse_by;
+  std::string label, output, task, labels, slice, no_worse_by, training;
   std::vector<std::string> metrics, require, map;
   double confidence = 0.95;
   bool softmax = false, skip_faults = false;
