@@ -5,22 +5,20 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
 #include <deque>
-#include <filesystem>
 #include <map>
 
-#include "runtime/base/cache_folder.h"
 #include "runtime/base/file.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/offline/eval_html.h"
 #include "runtime/cli/offline/eval_records.h"
 #include "runtime/cli/offline/eval_report.h"
 #include "runtime/cli/offline/eval_samples.h"
+#include "runtime/cli/offline/eval_store.h"
 #include "runtime/cli/offline/eval_task.h"
 #include "runtime/cli/offline/file_digest.h"
 #include "runtime/datasets/convert.h"
@@ -265,9 +263,15 @@ Result<EvalReport> make_report(const EvalOptions& options, const EvalRun& eval, 
   std::vector<std::string> names = options.metrics.empty() ? usual_metrics(eval.task, samples) : options.metrics;
   SERIN_TRY(report.measured, measure(samples, names, rows, options.confidence));
   report.drift = eval.drift;
+  if (options.latency) {
+    std::vector<TimedModel> timed;
+    timed.reserve(eval.models.size());
+    for (const EvalModel& model : eval.models) timed.push_back({model.model.get(), &model.map});
+    SERIN_TRY(report.latency, measure_latency(*eval.run.data, timed));
+  }
   for (const Requirement& requirement : eval.requirements) {
-    if (report.drift && requirement.metric == "drift") {
-      report.requirements.emplace_back(requirement, report.drift->largest());
+    if (const auto known = report.value_of(requirement.metric)) {
+      report.requirements.emplace_back(requirement, *known);
       continue;
     }
     const auto metric = samples.metric(requirement.metric);
@@ -297,25 +301,6 @@ Result<EvalReport> make_report(const EvalOptions& options, const EvalRun& eval, 
   return report;
 }
 
-/// Without --work and --out: a folder that the next run of the same evaluation finds.
-std::string kept_in(const std::string& description) {
-  const std::string cache = cache_folder(), parent = cache.empty() ? "serin" : cache;
-  std::error_code ignored;  // the store says why it cannot be opened
-  std::filesystem::create_directories(parent, ignored);
-  return fmt::format("{}/eval-{:016x}", parent, std::hash<std::string>{}(description));
-}
-
-Result<std::unique_ptr<BlockStore>> open_store(const EvalOptions& options, const std::string& description, const Shard& shard) {
-  if (!options.run.work.empty()) return BlockStore::open(options.run.work, description, shard);
-  if (!options.out.empty()) return BlockStore::open(options.out + ".work", description, shard);
-  const std::string folder = kept_in(description);
-  auto store = BlockStore::open(folder, description, shard);
-  // Nobody named that folder, so two such runs at the same time are no mistake.
-  if (!store && store.error().code == Code::kFailedPrecondition)
-    return BlockStore::open(fmt::format("{}-{}", folder, ::getpid()), description, shard);
-  return store;
-}
-
 Status write_report(const EvalOptions& options, const EvalRun& eval, const EvalReport& report) {
   const std::string json = report_json(report);
   if (!options.out.empty()) SERIN_CHECK(write_file_atomically(options.out, json));
@@ -341,7 +326,7 @@ int run_eval(const EvalOptions& options) {
   if (!description) return fail_eval(description.error(), kUsage);
   *description += fmt::format(" eval {} columns {} output {}", kEvalTasks[static_cast<size_t>(eval->task)], fmt::join(eval->columns, " "),
                               options.output);
-  const auto store = open_store(options, *description, eval->run.blocks.shard);
+  const auto store = open_eval_store(options.run.work, options.out, *description, eval->run.blocks.shard);
   if (!store) return fail_eval(store.error(), kUsage);
   const Status computed = compute_blocks(eval->run.blocks, **store, [&] { return block_function(*eval); });
   if (!computed) return fail_eval(computed.error(), kCannotRun);
@@ -385,6 +370,7 @@ void add_eval(CLI::App& app, int& exit_code) {
   command->add_option("--no-worse-by", options->margin,
                       "a gate: with --confidence, at most that much worse than --against: 0.5pt or 0.005");
   command->add_option("--training", options->training, "data that the model was trained on, or a sample: do the inputs look like those?");
+  command->add_flag("--latency", options->latency, "also time single rows: p50, p90 and p99 of each model");
   command->add_option("--confidence", options->confidence, "of intervals and of the comparison")
       ->capture_default_str()
       ->check(CLI::Range(0.5, 0.9999));

@@ -14,7 +14,7 @@ struct EvalOptions {
   std::string margin;  ///< empty: the comparison is reported, it is no gate
   std::vector<std::string> metrics, requirements;
   double confidence = 0.95;
-  bool softmax = false, json = false;
+  bool softmax = false, latency = false, json = false;
 };
 
 /// Returns the exit code.

@@ -61,9 +61,22 @@ object drift_json(const EvalDrift& drift) {
           {"inputs", std::move(inputs)}};
 }
 
+object latency_json(const EvalLatency& latency, size_t model) {
+  object json;
+  for (size_t q = 0; q < kLatencyMetrics.size(); ++q) json[kLatencyMetrics[q]] = latency.models[model][q];
+  return json;
+}
+
 object file_json(const EvalFile& file) { return {{"path", file.path}, {"sha256", file.sha256}}; }
 
 }  // namespace
+
+std::optional<double> EvalReport::value_of(std::string_view metric) const {
+  if (drift && metric == "drift") return drift->largest();
+  const auto* const found = std::ranges::find(kLatencyMetrics, metric);
+  if (!latency || found == kLatencyMetrics.end()) return std::nullopt;
+  return latency->models.front()[static_cast<size_t>(found - kLatencyMetrics.begin())];
+}
 
 int EvalReport::exit_code() const {
   const bool fails = std::ranges::any_of(requirements, [](const auto& each) { return !each.first.holds(each.second); });
@@ -111,6 +124,11 @@ std::string report_json(const EvalReport& report) {
       bins.push_back(object{{"rows", bin.rows}, {"confidence", bin.confidence}, {"accuracy", bin.accuracy}});
     json["calibration"] = std::move(bins);
   }
+  if (report.latency) {
+    object timed{{"rows", report.latency->rows}, {"model", latency_json(*report.latency, 0)}};
+    if (report.latency->models.size() > 1) timed["against"] = latency_json(*report.latency, 1);
+    json["latency"] = std::move(timed);
+  }
   if (report.drift) json["drift"] = drift_json(*report.drift);
   array worst;
   for (const WorstRow& row : report.worst)
@@ -131,6 +149,10 @@ std::string report_text(const EvalReport& report) {
   for (const EvalSlice& slice : report.slices) {
     text += fmt::format("{} = {}: {} rows\n", report.slice_column, slice.name, slice.rows);
     table(slice.measured, "    ");
+  }
+  for (size_t m = 0; report.latency && m < report.latency->models.size(); ++m) {
+    const auto& of = report.latency->models[m];
+    text += fmt::format("one row {}: p50 {:.3f} ms, p90 {:.3f} ms, p99 {:.3f} ms\n", m == 0 ? "takes" : "took before", of[0], of[1], of[2]);
   }
   if (report.drift)
     for (const InputDrift& input : report.drift->inputs)

@@ -9,6 +9,7 @@
 
 #include "runtime/cli/offline/eval_drift.h"
 #include "runtime/cli/offline/eval_gate.h"
+#include "runtime/cli/offline/eval_latency.h"
 #include "runtime/cli/offline/eval_task.h"
 #include "runtime/evaluation/classification.h"
 #include "runtime/evaluation/statistics.h"
@@ -61,7 +62,10 @@ struct EvalReport {
   std::vector<evaluation::CalibrationBin> calibration;
   std::vector<WorstRow> worst;
   std::optional<EvalDrift> drift;
+  std::optional<EvalLatency> latency;
 
+  /// `drift` and latencies, which are no metrics of rows. Nothing: another name, or not measured.
+  std::optional<double> value_of(std::string_view metric) const;
   /// kYes, kNo or kInconclusive.
   int exit_code() const;
 };

@@ -169,11 +169,16 @@ int verify(const HistoryOptions& options) {
   return kYes;
 }
 
-/// Each place where two reports differ. Places of files are no difference, and the models are compared by their contents.
+bool is_timed(const json::value& requirement) {
+  const json::value* text = requirement.is_object() ? requirement.get_object().if_contains("text") : nullptr;
+  return text && text->is_string() && text->get_string().starts_with("latency_");
+}
+
+/// Each place where two reports differ. Times differ always. Places of files are no difference, and the models are compared by their contents.
 void differences(const json::value& recorded, const json::value& now, const std::string& path, std::vector<std::string>& found) {
-  if (recorded.is_object() && now.is_object()) {
+  if (recorded.is_object() && now.is_object() && !is_timed(recorded)) {
     for (const auto& [key, value] : recorded.get_object()) {
-      if (key == "path" || key == "place" || (path.empty() && (key == "model" || key == "against"))) continue;
+      if (key == "path" || key == "place" || key == "latency" || (path.empty() && (key == "model" || key == "against"))) continue;
       const json::value* other = now.get_object().if_contains(key);
       differences(value, other ? *other : json::value(nullptr), fmt::format("{}/{}", path, std::string_view(key)), found);
     }
@@ -184,6 +189,7 @@ void differences(const json::value& recorded, const json::value& now, const std:
       differences(recorded.get_array()[i], now.get_array()[i], fmt::format("{}/{}", path, i), found);
     return;
   }
+  if (is_timed(recorded)) return;
   if (recorded != now) found.push_back(fmt::format("{}: recorded {}, now {}", path, json::serialize(recorded), json::serialize(now)));
 }
 

@@ -123,6 +123,7 @@ std::vector<std::string> eval_arguments(const EvalPolicy& eval, const std::strin
   if (!against.empty()) add("--no-worse-by", eval.no_worse_by);
   add("--training", eval.training);
   add("--confidence", fmt::format("{}", eval.confidence));
+  if (eval.latency) arguments.emplace_back("--latency");
   if (eval.softmax) arguments.emplace_back("--softmax");
   if (eval.skip_faults) add("--on-error", "skip");
   add("--out", out);

@@ -136,13 +136,14 @@ void read_plan(const Node& node, ReleasePolicy& policy, Problems& problems) {
 EvalPolicy read_eval(const Node& node, const std::filesystem::path& folder, Problems& problems) {
   EvalPolicy eval;
   problems.allow_only(node, {"label", "output", "task", "metrics", "labels", "softmax", "slice", "map", "require", "noWorseBy",
-                             "confidence", "training", "onError"});
+                             "confidence", "training", "latency", "onError"});
   problems.read(eval.label, node.text("label", ""));
   problems.read(eval.output, node.text("output", ""));
   if (const auto task = node.find("task"))
     problems.read(eval.task, task->one_of({"classification", "regression", "text", "detection", "embedding"}));
   read_texts(node, "metrics", eval.metrics, problems);
   read_path(node, "labels", folder, eval.labels, problems);
+  problems.read(eval.latency, node.boolean("latency", false));
   problems.read(eval.softmax, node.boolean("softmax", false));
   problems.read(eval.slice, node.text("slice", ""));
   read_texts(node, "map", eval.map, problems);

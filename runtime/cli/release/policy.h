@@ -22,7 +22,7 @@ struct EvalPolicy {
   std::string label, output, task, labels, slice, no_worse_by, training;
   std::vector<std::string> metrics, require, map;
   double confidence = 0.95;
-  bool softmax = false, skip_faults = false;
+  bool softmax = false, latency = false, skip_faults = false;
 };
 
 struct ReleasePolicy {

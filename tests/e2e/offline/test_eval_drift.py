@@ -1,4 +1,4 @@
-"""serin eval --training: the distances of Kolmogorov and Smirnov are SciPy's, and a gate on them."""
+"""serin eval --training and --latency: distances of Kolmogorov and Smirnov are SciPy's, times of single rows are in order; gates on both."""
 
 import json
 
@@ -99,3 +99,16 @@ def test_what_is_missing_is_named(tmp_path, digits, training, words):
     more = ["--training", tmp_path / training] if training else []
     done = serin("eval", DIGITS / "2", DIGITS / "eval.npz", *more, "--require", "drift <= 0.1")
     assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_single_rows_are_timed_and_times_are_a_gate(digits):
+    """Version 4 applies a convolution 150 times; version 1 is two small products."""
+    arguments = [DIGITS / "1", DIGITS / "eval.npz", "--latency"]
+    report = json.loads(evaluate(*arguments, "--against", DIGITS / "4", "--json").stdout)
+    fast, slow = report["latency"]["model"], report["latency"]["against"]
+    for of in fast, slow:
+        assert list(of) == ["latency_p50", "latency_p90", "latency_p99"] and 0 < of["latency_p50"] <= of["latency_p90"] <= of["latency_p99"]
+    assert fast["latency_p50"] < slow["latency_p50"] and 1 <= report["latency"]["rows"] <= 540
+    assert evaluate(*arguments, "--require", "latency_p50 <= 10000").stdout.count("one row takes") == 1
+    assert "FAIL latency_p99 <= 0.000001" in evaluate(*arguments, "--require", "latency_p99 <= 0.000001", exit_code=1).stdout
+    assert "'latency_p99'" in serin("eval", DIGITS / "1", DIGITS / "eval.npz", "--require", "latency_p99 <= 1").stderr
