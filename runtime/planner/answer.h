@@ -31,6 +31,7 @@ struct Question {
   std::optional<int> clients;  ///< requests at the same time; default: two for each instance
   std::optional<serving::Precision> precision;
   std::map<std::string, std::vector<int64_t>> sizes;  ///< of open dimensions other than the batch
+  std::optional<int64_t> length;                      ///< of a sequence: the only other open dimension, or that which is named so
 };
 
 /// An executor for one size, and the memory around it. All bytes are those of one instance.
@@ -56,6 +57,7 @@ struct ModelAnswer {
   int instances = 1, threads = 1, clients = 2;
   int64_t max_batch = 1;
   std::vector<std::string> symbols;         ///< open dimensions of the inputs
+  std::string length_symbol;                ///< the one that `length` of the question is the size of; empty: none is
   std::string batch_symbol, not_batchable;  ///< one of them is empty
   std::string not_planned;                  ///< why its memory depends on data; empty: it does not
   engine::WeightBytes weights;              ///< for all buckets together

@@ -83,7 +83,7 @@ Status read_slices(const config::Node& node, Device& device) {
 
 Result<Device> read_device(const config::Node& node) {
   SERIN_CHECK(node.allow_only(
-      {"name", "kind", "memory", "bandwidth", "peak", "cores", "architecture", "runs", "why_not", "slices", "slices_source"}));
+      {"name", "kind", "memory", "bandwidth", "peak", "cores", "architecture", "runs", "why_not", "slices", "slices_source", "labels"}));
   Device device;
   SERIN_TRY(const config::Node name, node.at("name"));
   SERIN_TRY(device.name, name.text());
@@ -113,6 +113,11 @@ Result<Device> read_device(const config::Node& node) {
   SERIN_TRY(device.runs, node.boolean("runs", false));
   SERIN_TRY(device.why_not, node.text("why_not", device.runs ? "" : "the catalogue does not say that this build has kernels for it"));
   SERIN_CHECK(read_slices(node, device));
+  if (const auto labels = node.find("labels"))
+    for (const config::Node& label : labels->items()) {
+      SERIN_TRY(std::string word, label.text());
+      device.labels.push_back(std::move(word));
+    }
   return device;
 }
 
@@ -120,6 +125,30 @@ std::string lower(std::string_view text) {
   std::string result(text);
   std::ranges::transform(result, result.begin(), [](unsigned char c) { return c == '_' ? ' ' : static_cast<char>(std::tolower(c)); });
   return result;
+}
+
+/// "Tesla V100-PCIE-32GB": tesla, v100, pcie, 32gb.
+std::vector<std::string> words_of(std::string_view name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+/// Whether each word is one of the device's: "40g" is short for "40gb", and "rtx3090" for two words.
+bool means(const std::vector<std::string>& wanted, const Device& device) {
+  const std::vector<std::string> own = words_of(device.name);
+  std::string joined;
+  for (const std::string& word : own) joined += word;
+  const bool each = std::ranges::all_of(wanted, [&](const std::string& word) {
+    return std::ranges::any_of(own, [&](const std::string& mine) { return mine == word || (word.ends_with('g') && mine == word + "b"); });
+  });
+  return each || (wanted.size() == 1 && wanted.front().size() >= 6 && joined.ends_with(wanted.front()));
 }
 
 }  // namespace
@@ -165,6 +194,16 @@ Result<const Device*> Catalogue::find(std::string_view name) const {
   if (!wanted.empty() && found.size() > 1)
     return Error{Code::kInvalidArgument, fmt::format("device '{}' may be one of: {}", name, fmt::join(among, ", "))};
   return Error{Code::kNotFound, fmt::format("the catalogue has no device '{}'; it has: {}", name, fmt::join(names, ", "))};
+}
+
+Result<std::vector<const Device*>> Catalogue::find_all(std::string_view name) const {
+  const std::vector<std::string> wanted = words_of(name);
+  std::vector<const Device*> found;
+  for (const Device& device : devices_)
+    if (!wanted.empty() && means(wanted, device)) found.push_back(&device);
+  if (!found.empty()) return found;
+  SERIN_TRY(const Device* const one, find(name));
+  return std::vector<const Device*>{one};
 }
 
 }  // namespace serin::planner

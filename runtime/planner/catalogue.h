@@ -28,7 +28,8 @@ struct Device {
   int cores = 0;                       ///< of a CPU
   std::string architecture;            ///< "sm_90"
   bool runs = true;
-  std::string why_not;  ///< if it does not
+  std::string why_not;              ///< if it does not
+  std::vector<std::string> labels;  ///< of the user, for soft preferences: "domestic"
   std::vector<Slice> slices;
 };
 
@@ -41,6 +42,8 @@ class Catalogue {
   const std::vector<Device>& devices() const { return devices_; }
   /// By its name, or by a part of only one name ("A100-SXM4-40GB", "L4"). kNotFound lists the names.
   Result<const Device*> find(std::string_view name) const;
+  /// Every device that the name may mean, as task files write it: "V100-32GB", "RTX_3090", "A100 40G". kNotFound lists the names.
+  Result<std::vector<const Device*>> find_all(std::string_view name) const;
 
  private:
   Status add(const config::Node& root);

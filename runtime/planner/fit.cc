@@ -43,13 +43,12 @@ int most_instances(const Answer& answer, const Room& room, const std::string& pr
 }
 
 /// Powers of two: those are the sizes that run. All smaller ones are kept, too.
-std::optional<int64_t> largest_batch(const Planner& planner, const std::vector<std::string>& places, Question question, const Room& room,
-                                     const std::string& precision) {
+std::optional<int64_t> largest_batch(const PlanAgain& plan, Question question, const Room& room, const std::string& precision) {
   std::optional<int64_t> largest;
   question.batches.clear();
   for (int64_t rows = 1; rows <= kMostRows; rows *= 2) {
     question.batches.push_back(rows);
-    const auto answer = planner.plan(places, question);
+    const auto answer = plan(question);
     if (!answer || needed(*answer, room, precision) > room.bytes) break;
     largest = rows;
   }
@@ -99,11 +98,11 @@ size_t device_bytes(const Answer& answer, const std::string& precision) {
   return static_cast<size_t>(bytes);
 }
 
-Result<Fit> fit(const Planner& planner, const std::vector<std::string>& places, const Question& question, const Answer& answer,
-                const Room& room, const std::string& precision, const Catalogue& catalogue) {
+Result<Fit> fit(const PlanAgain& plan, const Question& question, const Answer& answer, const Room& room, const std::string& precision,
+                const Catalogue& catalogue) {
   Fit fit{.needs = needed(answer, room, precision), .has = room.bytes};
   fit.fits = fit.needs <= fit.has;
-  if (batchable(answer)) fit.largest_batch = largest_batch(planner, places, question, room, precision);
+  if (batchable(answer)) fit.largest_batch = largest_batch(plan, question, room, precision);
   fit.most_instances = most_instances(answer, room, precision);
   fit.smallest = smallest_place(catalogue, device_bytes(answer, precision));
   if (!fit.fits) fit.advice = advice_of(fit, room, answer);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,9 +33,12 @@ struct Fit {
 /// `precision`: "fp32", "fp16" ...
 size_t device_bytes(const Answer& answer, const std::string& precision);
 
-/// `answer` is that of `places` and `question`. Other batches are planned, too.
-Result<Fit> fit(const Planner& planner, const std::vector<std::string>& places, const Question& question, const Answer& answer,
-                const Room& room, const std::string& precision, const Catalogue& catalogue);
+/// Plans the same models for another question.
+using PlanAgain = std::function<Result<Answer>(const Question&)>;
+
+/// `answer` is that of `question`. Other batches are planned, too.
+Result<Fit> fit(const PlanAgain& plan, const Question& question, const Answer& answer, const Room& room, const std::string& precision,
+                const Catalogue& catalogue);
 
 /// "resources:" of a container, as YAML.
 std::string kubernetes_resources(const Answer& answer, const Device* device, const std::string& smallest);

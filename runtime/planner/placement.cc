@@ -34,7 +34,8 @@ Result<Placement> place(const Planner& planner, const std::vector<std::string>& 
   }
   const Room room = room_of(wanted, placement.device ? &*placement.device : nullptr);
   if (room.bytes > 0) {
-    SERIN_TRY(placement.fit, fit(planner, places, question, answer, room, placement.precision, catalogue));
+    const auto again = [&](const Question& other) { return planner.plan(places, other); };
+    SERIN_TRY(placement.fit, fit(again, question, answer, room, placement.precision, catalogue));
     placement.where = room.name;
   }
   placement.resources = kubernetes_resources(answer, placement.device ? &*placement.device : nullptr,

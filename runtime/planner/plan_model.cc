@@ -22,6 +22,17 @@ using serving::Precision;
 
 constexpr std::string_view kRows = "batch";  // how exporters name it, where the independence of rows is not proven
 
+/// The dimension that a sequence's length is the size of.
+std::string length_symbol(const engine::Model& model) {
+  std::vector<std::string> open = model.symbols();
+  std::erase_if(
+      open, [&](const std::string& symbol) { return symbol == kRows || (model.batchable().yes && symbol == model.batchable().symbol); });
+  if (open.size() == 1) return open.front();
+  for (const std::string& symbol : open)
+    if (symbol.find("seq") != std::string::npos || symbol.find("len") != std::string::npos) return symbol;
+  return {};
+}
+
 /// What the question says about dimensions goes where the settings name them.
 Status add_sizes(const engine::Model& model, const Question& question, serving::ModelSettings& settings) {
   const std::vector<std::string> symbols = model.symbols();
@@ -30,6 +41,8 @@ Status add_sizes(const engine::Model& model, const Question& question, serving::
       return invalid(fmt::format("'{}' is the batch: its sizes are given with --batch", dimension));
     if (std::ranges::find(symbols, dimension) != symbols.end()) settings.buckets[dimension] = sizes;
   }
+  if (const std::string own = length_symbol(model); question.length && !own.empty() && !question.sizes.contains(own))
+    settings.buckets[own] = {*question.length};
   const bool counts_rows = !model.batchable().yes && std::ranges::find(symbols, kRows) != symbols.end();
   if (counts_rows && !question.batches.empty()) settings.buckets.try_emplace(std::string(kRows), question.batches);
   if (!model.planned()) return {};
@@ -175,6 +188,7 @@ Result<ModelAnswer> plan_model(const FoundModel& found, const Question& question
   answer.precision_why = loaded.why;
   answer.threads = settings.threads;
   answer.symbols = model.symbols();
+  if (question.length) answer.length_symbol = length_symbol(model);
   answer.instances = serving::cpu_instances(settings, machine.cores);
   answer.clients = question.clients.value_or(2 * answer.instances);
   answer.max_batch = serving::most_rows(model, settings);

@@ -83,7 +83,7 @@ json::object model_of(const ModelAnswer& model) {
 
 }  // namespace
 
-std::string print_json(const Answer& answer, const Placement* placement) {
+std::string print_json(const Answer& answer, const Extras& extras) {
   json::array models;
   for (const ModelAnswer& model : answer.models) models.push_back(model_of(model));
   json::object object = {{"schema", "serin.plan/1"},
@@ -91,7 +91,8 @@ std::string print_json(const Answer& answer, const Placement* placement) {
                          {"planning_ms", answer.planning_ms},
                          {"models", std::move(models)},
                          {"process", {{"base_bytes", answer.base}, {"total_bytes", answer.total()}}}};
-  if (placement) object["placement"] = placement_json(*placement);
+  if (extras.placement) object["placement"] = placement_json(*extras.placement);
+  if (extras.offers) object["demand"] = offers_json(*extras.offers, extras.notes);
   return json::serialize(object);
 }
 

@@ -104,7 +104,8 @@ std::string steps(const Bucket& bucket, size_t most, double ridge) {
 
 }  // namespace
 
-std::string print_text(const Answer& answer, size_t most_steps, const Placement* placement) {
+std::string print_text(const Answer& answer, size_t most_steps, const Extras& extras) {
+  const Placement* const placement = extras.placement;
   std::string text = fmt::format("on {}; planned in {:.0f} ms, no weights read\n", answer.backend, answer.planning_ms);
   for (const ModelAnswer& model : answer.models) {
     text += "\n" + heading(model);
@@ -119,6 +120,8 @@ std::string print_text(const Answer& answer, size_t most_steps, const Placement*
   }
   text += fmt::format("\nserve occupies at most {} ({} without a model)\n", short_bytes(answer.total()), short_bytes(answer.base));
   if (placement) text += placement_text(answer, *placement);
+  text += notes_text(extras.notes);
+  if (extras.offers) text += offers_text(*extras.offers);
   return text;
 }
 

@@ -218,6 +218,8 @@ serving::ModelSettings defaults_of(const ServeOptions& options, const Compute& c
   if (options.dialect != serving::Dialect::kSerin) settings.queues.levels.front().limit = serving::QueuePolicy::kNoLimit;
   settings.queues.timeout_is_deadline = options.dialect != serving::Dialect::kTriton;
   settings.config_name = options.config_name;
+  settings.instances = options.instances;
+  if (options.max_batch) settings.max_batch = *options.max_batch;
   return settings;
 }
 

@@ -98,6 +98,10 @@ void add_machine(CLI::App& command, ServeOptions& options) {
       .add_option("--device", options.device,
                   "cpu, cuda, cuda:N, or auto (cuda if there is a device); for models whose serin.yaml does not set it")
       ->capture_default_str();
+  command.add_option("--instances", options.instances, "runs of a model at the same time; for models whose serin.yaml does not set it")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--max-batch", options.max_batch, "rows in one run; for models whose serin.yaml does not set it")
+      ->check(CLI::Range(int64_t{1}, serving::kMostBatch));
   command.add_option("--cuda-plugin", options.cuda_plugin, "libserin_cuda.so; default: next to the program, if there is a driver");
   command.add_option("--cuda-cache", options.cuda_cache, kCudaCacheHelp);
   command

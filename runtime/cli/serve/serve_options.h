@@ -55,14 +55,16 @@ struct ServeOptions {
   bool tls_for_grpc_only = false, tls_needs_client_ca = false;
   bool tls_cert_is_ssl_config = false;  ///< tls_cert is a file in TensorFlow Serving's format that contains all three
   std::string ready_file, log_format = "text", log_level = "info", isa;
-  std::string log_file;            ///< empty: stderr
-  int32_t log_verbosity = 0;       ///< as /v2/logging reports it if log_level is debug
-  bool log_to_stderr = false;      ///< in addition to the file
-  std::string id;                  ///< name that the server reports; empty: the name of the dialect
-  std::string precision = "fp32";  ///< for models whose serin.yaml does not set it
-  std::string device = "cpu";      ///< likewise
-  std::string cuda_plugin;         ///< libserin_cuda.so; empty: next to the program, if there is a driver
-  std::string cuda_cache;          ///< kCudaCacheHelp
+  std::string log_file;              ///< empty: stderr
+  int32_t log_verbosity = 0;         ///< as /v2/logging reports it if log_level is debug
+  bool log_to_stderr = false;        ///< in addition to the file
+  std::string id;                    ///< name that the server reports; empty: the name of the dialect
+  std::string precision = "fp32";    ///< for models whose serin.yaml does not set it
+  std::string device = "cpu";        ///< likewise
+  std::optional<int> instances;      ///< likewise, of runs at the same time
+  std::optional<int64_t> max_batch;  ///< likewise, of rows in one run
+  std::string cuda_plugin;           ///< libserin_cuda.so; empty: next to the program, if there is a driver
+  std::string cuda_cache;            ///< kCudaCacheHelp
   serving::TraceOptions trace;
   std::vector<std::string> remarks;  ///< for the log: accepted flags that have no effect
 };

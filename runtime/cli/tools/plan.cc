@@ -14,6 +14,7 @@
 #include "runtime/base/number.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/cli/tools/plan_load.h"
 #include "runtime/cli/validators.h"
 #include "runtime/planner/calibration.h"
 #include "runtime/planner/planner.h"
@@ -32,6 +33,8 @@ struct PlanOptions {
   size_t steps = 10;
   double calibrate_seconds = 0;  // 0: only read what was measured before
   std::string calibration, html;
+  LoadFlags load;
+  bool this_machine = false;  // --device cpu
   bool leave_out = false;
   bool json = false;
 };
@@ -58,33 +61,36 @@ void add_dim(std::map<std::string, std::vector<int64_t>>& sizes, const std::stri
   sizes[text.substr(0, equals)] = std::move(values);
 }
 
+/// Nothing: no memory was named.
+Result<std::optional<size_t>> room_of(const PlanOptions& options) {
+  if (options.memory.empty()) return std::optional<size_t>();
+  const auto room = planner::parse_bytes(options.memory);
+  if (!room) return invalid(fmt::format("--memory {}: must be bytes, such as 512Mi or 16G", options.memory));
+  return room;
+}
+
 /// Nothing: neither a device nor a memory was named.
 Result<std::optional<planner::Placement>> place_answer(const PlanOptions& options, const planner::Planner& planner,
-                                                       const planner::Answer& answer) {
-  SERIN_TRY(const planner::Catalogue catalogue, planner::Catalogue::load(options.catalogue));
+                                                       const planner::Answer& answer, const planner::Catalogue& catalogue) {
   if (options.device.empty() && options.memory.empty()) return std::optional<planner::Placement>();
   planner::PlacementQuestion wanted{.device = options.device, .precision = options.device_precision, .room = {}};
-  if (!options.memory.empty()) {
-    wanted.room = planner::parse_bytes(options.memory);
-    if (!wanted.room) return Error{Code::kInvalidArgument, fmt::format("--memory {}: must be bytes, such as 512Mi or 16G", options.memory)};
-  }
+  SERIN_TRY(wanted.room, room_of(options));
   SERIN_TRY(planner::Placement placement, planner::place(planner, options.places, options.question, answer, wanted, catalogue));
   return std::optional(std::move(placement));
 }
 
 /// A card computes in its own precision; its memory is estimated from the plan in fp32.
-Status take_device_precision(PlanOptions& options) {
-  SERIN_TRY(const planner::Catalogue catalogue, planner::Catalogue::load(options.catalogue));
+Status take_device_precision(PlanOptions& options, const std::string& precision, const planner::Catalogue& catalogue) {
   if (options.device.empty()) return {};
   SERIN_TRY(const planner::Device* const device, catalogue.find(options.device));
-  if (device->kind == planner::Device::Kind::kCpu || !options.question.precision) return {};
-  options.device_precision = serving::print_precision(*options.question.precision);
+  if (device->kind == planner::Device::Kind::kCpu || precision.empty()) return {};
+  options.device_precision = precision;
   options.question.precision = serving::Precision::kFp32;
   return {};
 }
 
-/// Latencies by what was measured on this machine, now or before. A file that was not named and does not fit is left alone.
-Status calibrate(const PlanOptions& options, const planner::Machine& machine, planner::Answer& answer) {
+/// What was measured on this machine, now or before. A file that was not named and does not fit is left alone.
+Result<planner::Calibration> calibration_of(const PlanOptions& options, const planner::Machine& machine) {
   const std::string path = options.calibration.empty() ? planner::calibration_path() : options.calibration;
   const std::string name = planner::machine_name(machine);
   auto calibration = path.empty() ? Result<planner::Calibration>(planner::Calibration()) : planner::Calibration::read(path, name);
@@ -92,25 +98,77 @@ Status calibrate(const PlanOptions& options, const planner::Machine& machine, pl
   const bool absent = !calibration && calibration.error().code == Code::kNotFound;
   if (!calibration && !options.calibration.empty() && !(measures && absent)) return calibration.error();
   if (!calibration) calibration = planner::Calibration();
-  if (measures) {
-    SERIN_CHECK(planner::calibrate(machine, options.places, options.question, options.calibrate_seconds, *calibration));
-    if (path.empty()) return invalid("--calibrate: there is no home folder to keep it in: name a file with --calibration");
-    SERIN_CHECK(calibration->write(path, name));
+  if (!measures) return calibration;
+  SERIN_CHECK(planner::calibrate(machine, options.places, options.question, options.calibrate_seconds, *calibration));
+  if (path.empty()) return invalid("--calibrate: there is no home folder to keep it in: name a file with --calibration");
+  SERIN_CHECK(calibration->write(path, name));
+  return calibration;
+}
+
+/// A task file may name the models, their batch, their precision and the length of their sequences.
+Result<std::optional<LoadQuestion>> take_load(PlanOptions& options, const planner::Catalogue& catalogue) {
+  if (!options.load.asked()) {
+    if (options.places.empty()) return invalid("name a model's file or folder");
+    return std::optional<LoadQuestion>();
   }
-  if (calibration->empty()) return {};
-  for (planner::ModelAnswer& model : answer.models) calibration->fill(model, options.leave_out ? model.path : std::string());
-  return {};
+  SERIN_TRY(LoadQuestion load, read_load(options.load, options.places, options.precision, catalogue));
+  planner::Question& question = options.question;
+  options.places = load.places;
+  question.length = load.task.length;
+  if (load.task.batch && question.batches.empty()) question.batches = {*load.task.batch};
+  if (const auto precision = cpu_precision(load.task.policy, kernels::multiplies_bf16()); precision && options.precision != "auto")
+    question.precision = *precision;
+  load.wanted.device = options.device;
+  load.wanted.this_machine = options.this_machine;
+  SERIN_TRY(load.wanted.room, room_of(options));
+  return std::optional(std::move(load));
+}
+
+Result<std::optional<planner::Offers>> offers_of(const PlanOptions& options, const planner::Planner& planner, const planner::Answer& answer,
+                                                 std::optional<LoadQuestion>& load, const planner::Catalogue& catalogue) {
+  if (!load) return std::optional<planner::Offers>();
+  SERIN_TRY(planner::Offers offers, planner::make_offers(planner, options.places, options.question, answer, load->wanted, catalogue));
+  note_length(load->task, answer.models.front());
+  return std::optional(std::move(offers));
+}
+
+/// Returns the exit code. `offers` and `load` are both null, or neither.
+int print(const PlanOptions& options, const planner::Answer& answer, const planner::Placement* placed, const planner::Offers* offers,
+          const LoadQuestion* load) {
+  planner::Extras extras{.placement = placed, .offers = offers, .notes = {}};
+  if (load) extras.notes = load->task.notes;
+  if (!options.html.empty())
+    if (const Status written = write_file_atomically(options.html, planner::print_html(answer, placed)); !written)
+      return fail_plan(written.error());
+  const bool starts = offers && options.load.format != "text";
+  if (starts && !offers->chosen()) {
+    std::fprintf(stderr, "serin plan: %s\n", offers->advice().c_str());
+  } else if (starts) {
+    std::cout << print_deployment(options.load, *load, answer, *offers);
+  } else {
+    std::cout << (options.json ? planner::print_json(answer, extras) + "\n" : planner::print_text(answer, options.steps, extras));
+  }
+  std::cout << std::flush;
+  const bool refused = (placed && placed->fit && !placed->fit->fits) || (offers && !offers->chosen());
+  return refused ? kNo : kYes;
 }
 
 int run_plan(PlanOptions options) {
   log::configure({.level = log::Level::kWarning});
+  const auto catalogue = planner::Catalogue::load(options.catalogue);
+  if (!catalogue) return fail_plan(catalogue.error());
+  options.this_machine = options.device == "cpu";
+  if (options.this_machine) options.device.clear();
   if (!options.precision.empty()) {
     options.question.precision = serving::parse_precision(options.precision);
     if (!options.question.precision)
       return fail_plan(
           {Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32, tf32, fp16, bf16 or int8", options.precision)});
   }
-  if (const Status taken = take_device_precision(options); !taken) return fail_plan(taken.error());
+  auto load = take_load(options, *catalogue);
+  if (!load) return fail_plan(load.error());
+  const std::string precision = *load && options.precision.empty() ? (*load)->task.policy.precision : options.precision;
+  if (const Status taken = take_device_precision(options, precision, *catalogue); !taken) return fail_plan(taken.error());
   auto engine = make_engine(options.engine);
   if (!engine) return fail_plan(engine.error());
   std::unique_ptr<kernels::Backend> bf16;
@@ -121,19 +179,17 @@ int run_plan(PlanOptions options) {
                                  .note = engine->note,
                                  .cores = options.cores > 0 ? options.cores : serving::granted_cores()};
   const planner::Planner planner(machine);
+  const auto calibration = calibration_of(options, machine);
+  if (!calibration) return fail_plan(calibration.error());
   auto answer = planner.plan(options.places, options.question);
   if (!answer) return fail_plan(answer.error());
-  if (const Status timed = calibrate(options, machine, *answer); !timed) return fail_plan(timed.error());
-  const auto placement = place_answer(options, planner, *answer);
+  if (!calibration->empty())
+    for (planner::ModelAnswer& model : answer->models) calibration->fill(model, options.leave_out ? model.path : std::string());
+  const auto placement = place_answer(options, planner, *answer, *catalogue);
   if (!placement) return fail_plan(placement.error());
-  const planner::Placement* const placed = *placement ? &**placement : nullptr;
-  if (!options.html.empty())
-    if (const Status written = write_file_atomically(options.html, planner::print_html(*answer, placed)); !written)
-      return fail_plan(written.error());
-  std::cout << (options.json ? planner::print_json(*answer, placed) + "\n" : planner::print_text(*answer, options.steps, placed))
-            << std::flush;
-  const bool refused = placed && placed->fit && !placed->fit->fits;
-  return refused ? kNo : kYes;
+  const auto offers = offers_of(options, planner, *answer, *load, *catalogue);
+  if (!offers) return fail_plan(offers.error());
+  return print(options, *answer, *placement ? &**placement : nullptr, *offers ? &**offers : nullptr, *load ? &**load : nullptr);
 }
 
 }  // namespace
@@ -142,8 +198,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("plan", "Print the memory and the arithmetic that models need, without loading them");
   auto options = std::make_shared<PlanOptions>();
   auto& question = options->question;
-  command->add_option("models", options->places, "model files, folders of one model, or folders with <name>/<version>/model.onnx")
-      ->required();
+  command->add_option("models", options->places, "model files, folders of one model, or folders with <name>/<version>/model.onnx");
   command->add_option("--batch", question.batches, "rows of the batches that will run, e.g. 1,8,32; default: all sizes up to max_batch")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -169,7 +224,8 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_option("--steps", options->steps, "steps to print, those with most arithmetic first; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(size_t{0}, size_t{1} << 20));
-  command->add_option("--device", options->device, "a device of the catalogue to place the models on, e.g. L4: fit, latency");
+  command->add_option("--device", options->device,
+                      "a device of the catalogue to place the models on, e.g. L4: fit, latency; cpu: that of this machine");
   command->add_option("--memory", options->memory, "memory that they may take, e.g. 512Mi or 16G; default: that of the device");
   command->add_option("--catalogue", options->catalogue, "file with more devices, as runtime/planner/catalogue.yaml has them");
   command
@@ -181,6 +237,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_option("--calibration", options->calibration,
                       "file with what was learnt; default: serin/plan.json in $XDG_CACHE_HOME or in ~/.cache");
   command->add_flag("--leave-out", options->leave_out, "predict each model without what was measured on it");
+  add_load_flags(*command, options->load);
   command->add_option("--html", options->html, "file for the answer as one page with plots");
   command->add_flag("--json", options->json, "print one JSON object of schema serin.plan/1");
   command->callback([options, &exit_code] { exit_code = run_plan(*options); });
