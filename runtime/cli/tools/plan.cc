@@ -14,6 +14,7 @@
 #include "runtime/base/number.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/cli/tools/plan_fleet.h"
 #include "runtime/cli/tools/plan_load.h"
 #include "runtime/cli/validators.h"
 #include "runtime/planner/calibration.h"
@@ -34,6 +35,7 @@ struct PlanOptions {
   double calibrate_seconds = 0;  // 0: only read what was measured before
   std::string calibration, html;
   LoadFlags load;
+  FleetFlags fleet;
   bool this_machine = false;  // --device cpu
   bool leave_out = false;
   bool json = false;
@@ -108,7 +110,7 @@ Result<planner::Calibration> calibration_of(const PlanOptions& options, const pl
 /// A task file may name the models, their batch, their precision and the length of their sequences.
 Result<std::optional<LoadQuestion>> take_load(PlanOptions& options, const planner::Catalogue& catalogue) {
   if (!options.load.asked()) {
-    if (options.places.empty()) return invalid("name a model's file or folder");
+    if (options.places.empty() && options.fleet.file.empty()) return invalid("name a model's file or folder");
     return std::optional<LoadQuestion>();
   }
   SERIN_TRY(LoadQuestion load, read_load(options.load, options.places, options.precision, catalogue));
@@ -181,6 +183,11 @@ int run_plan(PlanOptions options) {
   const planner::Planner planner(machine);
   const auto calibration = calibration_of(options, machine);
   if (!calibration) return fail_plan(calibration.error());
+  if (!options.fleet.file.empty()) {
+    const auto code =
+        plan_fleet(options.fleet, options.places, planner, calibration->empty() ? nullptr : &*calibration, *catalogue, options.json);
+    return code ? *code : fail_plan(code.error());
+  }
   auto answer = planner.plan(options.places, options.question);
   if (!answer) return fail_plan(answer.error());
   if (!calibration->empty())
@@ -238,6 +245,11 @@ void add_plan(CLI::App& app, int& exit_code) {
                       "file with what was learnt; default: serin/plan.json in $XDG_CACHE_HOME or in ~/.cache");
   command->add_flag("--leave-out", options->leave_out, "predict each model without what was measured on it");
   add_load_flags(*command, options->load);
+  auto* fleet =
+      command->add_option("--fleet", options->fleet.file, "fleet file: nodes, accelerators, load, and the models to be placed on them");
+  command->add_option("--solver", options->fleet.solver, "libserin_packing.so, which packs exactly; default: next to the program")
+      ->needs(fleet);
+  for (const char* const other : {"--task", "--rps", "--device", "--format"}) fleet->excludes(other);
   command->add_option("--html", options->html, "file for the answer as one page with plots");
   command->add_flag("--json", options->json, "print one JSON object of schema serin.plan/1");
   command->callback([options, &exit_code] { exit_code = run_plan(*options); });
