@@ -20,6 +20,7 @@
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/serve/freed_memory.h"
 #include "runtime/cli/serve/lost_devices.h"
+#include "runtime/cli/serve/memory_check.h"
 #include "runtime/cli/serve/registry_source.h"
 #include "runtime/cli/serve/serve_options.h"
 #include "runtime/cli/serve/serve_ports.h"
@@ -266,6 +267,7 @@ Result<int> serve(const ServeOptions& options) {
                      .defaults = defaults_of(options, compute),
                      .boot = std::random_device{}() | uint64_t{std::random_device{}()} << 32,
                      .pool = serving::ComputePool(cores)};
+  host.admit = memory_check(options.memory_check, planner::Machine{*backend, bf16_backend.get(), note, cores});
   const serving::SchedulerFactory schedulers(
       host, options.response_cache_bytes > 0 ? std::make_shared<serving::ResponseCache>(options.response_cache_bytes) : nullptr);
   SERIN_TRY(const auto repository, serving::Repository::open(source, host, schedulers));

@@ -39,6 +39,11 @@ void add_sources(CLI::App& command, ServeOptions& options) {
       ->default_str("0.5")
       ->check(between(0.05, 3600.0));
   command.add_flag("--check", options.check, "load all models, print the results and exit; exit code 1 if a model did not load");
+  command
+      .add_option("--memory-check", options.memory_check,
+                  "of a model that cannot fit into the memory by its plan: refuse to load it, warn only, or off")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"refuse", "warn", "off"}));
   command.add_flag("--exit-on-error", options.exit_on_error, "exit if a model does not load at the start");
 }
 

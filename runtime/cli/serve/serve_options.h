@@ -49,6 +49,7 @@ struct ServeOptions {
   std::string config_name = {};                      ///< ModelSettings::config_name
   bool strict_readiness = true;                      ///< in Triton's mode: a model that failed to load keeps the server from being ready
   bool exit_on_error = false;                        ///< end if a model does not load at the start
+  std::string memory_check = "refuse";               ///< of a model that cannot fit: refuse, warn, off
   bool check = false;                                ///< load everything, report the result, end
   std::string tls_cert, tls_key, tls_client_ca;      ///< for HTTP and gRPC; no certificate: without TLS
   std::string tls_min_version = "1.3";

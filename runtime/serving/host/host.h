@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "runtime/base/metrics.h"
 #include "runtime/engine/devices.h"
@@ -22,7 +24,9 @@ struct Host {
   MetricOptions metric_options{};
   ModelSettings defaults{};  ///< for models whose serin.yaml does not set a value
   Tracer tracer{};           ///< traces once it is started
-  uint64_t boot = 0;         ///< random: identifies this start of the process in x-serin-batch
+  /// Asked before a model is read; an error refuses it. Empty: every model is loaded.
+  std::function<Status(const std::string& name, const std::string& path, const ModelSettings& settings)> admit{};
+  uint64_t boot = 0;  ///< random: identifies this start of the process in x-serin-batch
   std::atomic<uint64_t> next_batch{1};
   ComputePool pool;  ///< last member, so destroyed first: until then its threads use the members above
   protocol::BatchTag lone_tag() { return {boot, next_batch.fetch_add(1, std::memory_order_relaxed), 0, 1}; }

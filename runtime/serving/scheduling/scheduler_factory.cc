@@ -59,6 +59,7 @@ Result<Served> ocr_of(const std::string& name, const ModelSettings& settings, co
 
 Result<Served> SchedulerFactory::load(const std::string& name, const std::string& path, const ModelSettings& settings,
                                       const std::shared_ptr<ModelMetrics>& metrics, const SignatureChoice& choice) const {
+  if (host_.admit) SERIN_CHECK(host_.admit(name, path, settings));
   SERIN_TRY(Served served, EngineScheduler::load(name, path, settings, host_, metrics, choice));
   if (!settings.steps.given && !settings.config && !settings.sequences) served.steps = StepsScheduler::find_steps(name, path, served);
   return served;

@@ -1,0 +1,67 @@
+// memory_check.cc: a small model in a large memory is not planned twice: its file says enough.
+
+#include "runtime/cli/serve/memory_check.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/base/log.h"
+#include "runtime/planner/admission.h"
+#include "runtime/planner/process.h"
+#include "runtime/serving/host/host_metrics.h"
+
+namespace serin::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kOrdinary = size_t{1} << 30;  // a server with small models needs less
+constexpr size_t kTimesTheFile = 40;           // weights, packed and plain, and arenas of all instances
+
+/// A file and the files next to it, where its weights may be; or all files of a folder.
+size_t bytes_of_files(const std::string& path) {
+  std::error_code error;
+  size_t bytes = 0;
+  const auto add = [&](const fs::directory_entry& file) {
+    std::error_code unreadable;
+    if (file.is_regular_file(unreadable)) bytes += file.file_size(unreadable);
+  };
+  if (fs::is_directory(path, error))
+    for (const auto& file : fs::recursive_directory_iterator(path, error)) add(file);
+  else
+    for (const auto& file : fs::directory_iterator(fs::path(path).parent_path(), error)) add(file);
+  return bytes;
+}
+
+size_t swap_bytes(const std::string& root) {
+  std::ifstream lines(root + "/proc/meminfo");
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("SwapTotal:")) return std::stoull(line.substr(line.find(':') + 1)) << 10;
+  return 0;
+}
+
+}  // namespace
+
+size_t most_memory(const std::string& root) { return serving::granted_memory(root) + swap_bytes(root); }
+
+std::function<Status(const std::string&, const std::string&, const serving::ModelSettings&)> memory_check(const std::string& how,
+                                                                                                          planner::Machine machine) {
+  if (how == "off") return {};
+  return [refuses = how == "refuse", machine = std::move(machine)](const std::string& name, const std::string& path,
+                                                                   const serving::ModelSettings& settings) -> Status {
+    if (settings.device.kind != engine::DeviceChoice::Kind::kCpu) return {};
+    const size_t limit = most_memory();
+    const planner::Resident now = planner::resident();
+    if (limit == 0 || now.own + now.files + kOrdinary + kTimesTheFile * bytes_of_files(path) < limit) return {};
+    const planner::Admission admission =
+        planner::admit(machine, {.name = name, .version = "", .path = path, .settings = settings}, limit, now);
+    if (admission.sentence.empty()) return {};
+    if (admission.cannot_fit && refuses) return Error{Code::kTooLarge, admission.sentence + "; --memory-check warn loads it all the same"};
+    log::warning("{}: memory: {}: {}", name, admission.cannot_fit ? "it cannot fit" : "it may not fit", admission.sentence);
+    return {};
+  };
+}
+
+}  // namespace serin::cli

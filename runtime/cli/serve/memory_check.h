@@ -1,0 +1,20 @@
+// memory_check.h: refuses a model that cannot fit into the memory before it is read (`serve --memory-check`), with the sentence of `serin plan`.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "runtime/planner/answer.h"
+#include "runtime/serving/settings/settings.h"
+
+namespace serin::cli {
+
+/// `how`: refuse, warn or off, for which it is empty. Models on devices are not checked: a device's own plan refuses those that do not fit.
+std::function<Status(const std::string& name, const std::string& path, const serving::ModelSettings& settings)> memory_check(
+    const std::string& how, planner::Machine machine);
+
+/// Bytes that the process may have: the smallest limit of its control groups or the memory of the machine, and all swap. `root`: parent folder of
+/// /proc and /sys.
+size_t most_memory(const std::string& root = "");
+
+}  // namespace serin::cli
