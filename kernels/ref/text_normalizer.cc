@@ -60,7 +60,7 @@ std::optional<Case> case_of(const std::string& action) {
 
 }  // namespace
 
-/// x [c] or [1, c] -> what is left of it; where nothing is, one empty string.
+/// x [c] or [1, c] -> what stop words leave of it; where that is nothing, one empty string.
 Prepared string_normalizer(const GenericDesc& desc, std::string& why) {
   const Shape& x = desc.inputs[0].shape;
   if (desc.inputs[0].dtype != DType::kString) return refuse(why, "the operand must be strings");
@@ -82,8 +82,9 @@ Prepared string_normalizer(const GenericDesc& desc, std::string& why) {
       if (count == y.size()) return "the output is too small";
       y[count++] = (*change)(text, to);
     }
-    if (count == 0 && y.empty()) return "the output is too small";
-    if (count == 0) y[count++].clear();
+    const bool all_dropped = count == 0 && !stop_words.empty();
+    if (all_dropped && y.empty()) return "the output is too small";
+    if (all_dropped) y[count++].clear();
     out[0].shape[out[0].shape.rank() - 1] = static_cast<int64_t>(count);
     return kOk;
   });

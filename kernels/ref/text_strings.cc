@@ -88,12 +88,13 @@ Prepared string_concat(const GenericDesc& desc, std::string& why) {
 }
 
 /// x [...] -> parts [..., most], filled up with empty strings, and the number of parts [...]. The output is described with a bound on
-/// `most`.
+/// `most`. With `width` there are just as many places, and parts behind them are counted only.
 Prepared string_split(const GenericDesc& desc, std::string& why) {
   if (desc.inputs[0].dtype != DType::kString) return refuse(why, "the operand must be strings");
   const std::string delimiter = desc.attributes.text("delimiter", "");
   const int64_t given = desc.attributes.integer("maxsplit", -1);
   const size_t limit = given < 0 ? std::numeric_limits<size_t>::max() : static_cast<size_t>(given);
+  const int64_t width = desc.attributes.integer("width", -1);
   return make_kernel([=](Stream&, Inputs in, Outputs out) -> Fault {
     const auto x = strings_of(in[0]);
     std::vector<std::vector<std::string_view>> parts;
@@ -102,6 +103,7 @@ Prepared string_split(const GenericDesc& desc, std::string& why) {
       parts.push_back(delimiter.empty() ? split_at_spaces(text, limit) : split_at(text, delimiter, limit));
       most = std::max(most, parts.back().size());
     }
+    if (width >= 0) most = static_cast<size_t>(width);
     Shape shape = in[0].shape;
     shape.push_back(static_cast<int64_t>(most));
     if (shape.elements() > out[0].elements()) return "the output is too small for " + std::to_string(most) + " parts";

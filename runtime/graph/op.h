@@ -19,6 +19,7 @@
 //                        an image, overlap, least score; clip_boxes = 1: to 0..1; pad_per_class. Outputs: boxes, scores, classes (f32), count
 //   ChangeCase           to = "LOWER" | "UPPER": of the letters of ASCII; others stay
 //   RegexReplace         pattern, rewrite, all = 1: each match, or the first; RE2, with \0 .. \9 in the rewrite
+//   StringSplit          delimiter, maxsplit as ONNX has them; with width each text has so many places: parts behind them are only counted
 //   HashBucket           buckets: Fingerprint64 of each text, modulo their number
 //   ParseExample         operands: serialized tf.Example messages [n] or [], then the default of each dense feature (absent or empty: the
 //                        feature is required). keys: dense features, then `sparse` ones, then `ragged` ones; types = "f32" | "i64" | "str";

@@ -35,13 +35,16 @@ class TextOp {
     Stream stream;
     if (const Fault fault = kernel->run(stream, std::span(&in, 1), out)) return {*fault};
     shape_ = out[0].shape;
+    counts_ = counts;
     y.resize(static_cast<size_t>(shape_.elements()));
     return y;
   }
   const Shape& shape() const { return shape_; }
+  const std::vector<int64_t>& counts() const { return counts_; }
 
  private:
   Generic op_;
+  std::vector<int64_t> counts_;
   Shape shape_;
 };
 
@@ -114,6 +117,8 @@ TEST(StringNormalizer, LeavesOneEmptyStringOfNothing) {
   EXPECT_THAT(op.run({"the", "THE"}, {1, 2}, 2), ElementsAre(""));
   EXPECT_EQ(op.shape(), Shape({1, 1}));
   EXPECT_THAT(op.run({}, {0}, 1), ElementsAre(""));
+  TextOp all("StringNormalizer", with({{"case_change_action", "UPPER"}}));
+  EXPECT_THAT(all.run({}, {0}, 0), ElementsAre()) << "nothing was dropped";
 }
 
 TEST(StringNormalizer, RefusesWhatItDoesNotKnow) {
@@ -132,6 +137,16 @@ TEST(StringSplit, AtSpacesTakesTheRestAsOnePart) {
   EXPECT_THAT(op.run({" \ta  b c\n"}, {1}, 4, 1), ElementsAre("a", "b c"));
   TextOp none("StringSplit", with({{"maxsplit", int64_t{0}}}));
   EXPECT_THAT(none.run({"a b"}, {1}, 4, 1), ElementsAre("a b"));
+}
+
+TEST(StringSplit, CutsAndFillsUpToAWidth) {
+  TextOp op("StringSplit", with({{"width", int64_t{2}}}));
+  EXPECT_THAT(op.run({"a b c", "d", ""}, {3}, 6, 3), ElementsAre("a", "b", "d", "", "", ""));
+  EXPECT_EQ(op.shape(), Shape({3, 2}));
+  EXPECT_THAT(op.counts(), ElementsAre(3, 1, 0)) << "also of what was cut off";
+  TextOp none("StringSplit", with({{"width", int64_t{0}}}));
+  EXPECT_THAT(none.run({"a b"}, {1}, 0, 1), ElementsAre());
+  EXPECT_EQ(none.shape(), Shape({1, 0}));
 }
 
 TEST(StringSplit, SaysWhereTheOutputIsTooSmall) {

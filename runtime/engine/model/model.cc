@@ -118,9 +118,9 @@ Status Model::interpret(const Error& why) {
   SERIN_CHECK(graph::infer_shapes(graph));
   SERIN_TRY(state_->block, Block::make(std::move(graph)));
   state_->why_interpreted = why.message;
-  const bool disagree = why.code == Code::kInvalidArgument;
-  state_->batchable = {
-      .yes = false, .why_not = disagree ? "not every size fits: " + why.message : "parts of it are sized during a run", .symbol = ""};
+  // The proof knows what only a run sizes: its rules follow no row into such a part. Sizes that disagree it does not see.
+  if (why.code == Code::kInvalidArgument)
+    state_->batchable = {.yes = false, .why_not = "not every size fits: " + why.message, .symbol = ""};
   return check_runnable(*state_->block, state_->plan_context());
 }
 

@@ -131,6 +131,28 @@ bool emit_hard_sigmoid(NodeImport& n, Op op, size_t clipped, size_t factor) {
   return true;
 }
 
+/// The number a, of min(a, max(a, b)) or max(a, min(a, b)): counts are limited to a length and filled up to it so.
+bool absorb(NodeImport& n, Op op) {
+  if ((op != Op::kMin && op != Op::kMax) || n.inputs() != 2 || n.rank(0) != 0 || n.rank(1) != 0 || is_float(n.dtype(0))) return false;
+  const graph::Graph& graph = n.scope().graph();
+  const auto known = [&](ValueId id) {
+    const graph::ConstantPtr constant = graph.constant(id);
+    return constant ? graph::integers_of(*constant) : std::nullopt;
+  };
+  for (const size_t i : {0, 1}) {
+    const ValueId a = n.in(i);
+    const graph::NodeId inner = graph.producer(n.in(1 - i));
+    if (!graph.is(inner, op == Op::kMin ? Op::kMax : Op::kMin)) continue;
+    for (const size_t at : {0, 1}) {
+      const ValueId other = graph.input(inner, at);
+      if (other != a && !(known(a) && known(a) == known(other))) continue;
+      n.out_value(n.value(i));
+      return true;
+    }
+  }
+  return false;
+}
+
 void import_unary(NodeImport& n, Op op) { n.out_like(0, n.builder().add(op, {n.any(0)})); }
 
 void import_binary(NodeImport& n, Op op) {
@@ -139,6 +161,7 @@ void import_binary(NodeImport& n, Op op) {
   if (op == Op::kDiv && emit_hard_sigmoid(n, op, 0, 1)) return;
   if (op == Op::kMul && (emit_hard_sigmoid(n, op, 0, 1) || emit_hard_sigmoid(n, op, 1, 0))) return;
   if (op == Op::kMul && (drop_one(n, 0, 1) || drop_one(n, 1, 0))) return;
+  if (absorb(n, op)) return;
   const Operands operands = broadcast_operands(n, 0, n.inputs());
   const ValueId result = n.builder().add(op, operands.ids);
   operands.first ? n.out_first(result) : n.out(result);

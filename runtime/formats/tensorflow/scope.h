@@ -52,6 +52,15 @@ inline ValuePtr plain_value(ValueId id) {
   return std::make_shared<Value>(Value{.plain = id, .first = kNone, .resource = nullptr, .list = nullptr});
 }
 
+/// Texts that StringSplitV2 cut into words.
+struct CutTexts {
+  ValueId texts = kNone;         ///< [texts]
+  graph::Attributes attributes;  ///< of Op::kStringSplit
+  ValueId indices = kNone;       ///< text and place of each word: [words, 2]
+  ValueId words = kNone;         ///< one after the other
+  ValueId sizes = kNone;         ///< the number of texts, the most words of one
+};
+
 /// The place of an axis of the file in the order with channels first.
 inline int64_t place_in_first(int64_t axis, size_t rank) {
   if (axis == 0) return 0;
@@ -101,6 +110,7 @@ class Scope {
   std::map<ValueId, Scaled> scaled;
   std::map<ValueId, Split> split;
   std::map<ValueId, Padded> padded;  ///< by zeros
+  std::vector<CutTexts> cut_texts;
 
  private:
   graph::Graph graph_;

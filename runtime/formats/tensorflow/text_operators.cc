@@ -7,6 +7,7 @@
 #include "runtime/formats/tensorflow/import.h"
 #include "runtime/formats/tensorflow/operators.h"
 #include "runtime/formats/tensorflow/ragged.h"
+#include "runtime/formats/tensorflow/words.h"
 
 namespace serin::formats::tf {
 
@@ -98,14 +99,16 @@ void import_split_strings(NodeImport& n, Op op) {
   graph::Attributes attributes;
   if (!separator->strings[0].empty()) attributes.emplace("delimiter", separator->strings[0]);
   if (n.integer("maxsplit", -1) >= 0) attributes.emplace("maxsplit", n.integer("maxsplit", -1));
-  const auto parts = b.add_with_results(op, 2, {n.in(0)}, std::move(attributes));
+  const auto parts = b.add_with_results(op, 2, {n.in(0)}, graph::Attributes(attributes));
   const ValueId sizes = b.add(Op::kShape, {parts[0]});
   const ValueId most = b.squeeze(b.slice(sizes, 0, 1, 2), {0});
   const ValueId places = b.add(Op::kRange, {b.number(DType::kInt64, 0), most, b.number(DType::kInt64, 1)});
   const ValueId inside = b.add(Op::kLess, {places, b.unsqueeze(parts[1], {1})});
   const ValueId indices = b.transpose(b.add(Op::kNonZero, {inside}), {1, 0});
+  const ValueId words = b.add(Op::kGatherND, {parts[0], indices});
+  n.scope().cut_texts.push_back({n.in(0), std::move(attributes), indices, words, sizes});
   n.out(indices);
-  n.out(b.add(Op::kGatherND, {parts[0], indices}));
+  n.out(words);
   n.out(sizes);
 }
 
@@ -115,10 +118,19 @@ void import_ragged(NodeImport& n, Op) {
   const Attr* const kinds = n.attr("row_partition_types");
   const auto kind = [&](size_t i) { return kinds && i < kinds->list.size() ? kinds->list[i].text.value_or("") : std::string_view(); };
   const ValueId zero = b.number(DType::kInt64, 0), one = b.number(DType::kInt64, 1);
+  const bool by_splits = kinds && kinds->list.size() == 1 && kind(0) == "ROW_SPLITS";
+  const bool by_numbers = kinds && kinds->list.size() == 2 && kind(0) == "FIRST_DIM_SIZE" && kind(1) == "VALUE_ROWIDS" && n.inputs() > 4;
+  const auto wanted = n.known(0);
+  const bool cut = wanted && wanted->size() == 2 && (*wanted)[1] >= 0;
+  if (cut && (*wanted)[0] < 0 && n.rank(2) == 0 && (by_splits || by_numbers)) {
+    const CutTexts* const texts = by_splits ? cut_texts_of_splits(n, n.in(3)) : cut_texts_of_row_numbers(n, n.in(4), n.in(3));
+    const ValueId rows_alone = texts ? rows_of_words(n, *texts, n.in(1), n.in(2), (*wanted)[1]) : kNone;
+    if (rows_alone != kNone) return n.out(rows_alone);
+  }
   ValueId lengths = kNone;
-  if (kinds && kinds->list.size() == 1 && kind(0) == "ROW_SPLITS") {
+  if (by_splits) {
     lengths = lengths_between(b, n.in(3));
-  } else if (kinds && kinds->list.size() == 2 && kind(0) == "FIRST_DIM_SIZE" && kind(1) == "VALUE_ROWIDS") {
+  } else if (by_numbers) {
     const ValueId rows = b.add(Op::kRange, {zero, b.reshape(b.cast(n.in(3), DType::kInt64), {}), one});
     const ValueId same = b.add(Op::kEqual, {b.unsqueeze(b.cast(n.in(4), DType::kInt64), {1}), rows});
     lengths = b.add(Op::kReduceSum, {b.cast(same, DType::kInt64)}, {{"axes", List{0}}, {"keepdims", int64_t{0}}});
@@ -126,9 +138,7 @@ void import_ragged(NodeImport& n, Op) {
     return n.unsupported("rows of rows of different lengths");
   }
   if (n.rank(1) != 1 || n.rank(2) != 0) return n.unsupported("rows of tensors");
-  const auto wanted = n.known(0);
   if (!wanted) return n.unsupported("a computed shape");
-  const bool cut = wanted->size() == 2 && (*wanted)[1] >= 0;
   const ValueId width = cut ? b.constant(graph::make_constant(DType::kInt64, Shape{}, &(*wanted)[1])) : kNone;
   n.out(padded_rows(b, n.in(1), lengths, n.in(2), width));
 }

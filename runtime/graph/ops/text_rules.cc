@@ -41,14 +41,14 @@ Status infer_hash_bucket(Context& c) {
   return c.set(0, DType::kInt64, c.type(0).shape);
 }
 
-/// [c] or [1, c]; at least one string stays, an empty one if need be.
+/// [c] or [1, c]. Stop words leave at least one string, an empty one if need be.
 Status infer_string_normalizer(Context& c) {
   SERIN_CHECK(require_strings(c));
   const Dims* x = c.dims(0);
   if (!x) return c.set(0, DType::kString, std::nullopt);
   if (x->size() != 1 && !(x->size() == 2 && unify(x->front(), 1))) return c.fail("needs [c] or [1,c], got {}", print(*x));
   Dims y = *x;
-  y.back() = c.unknown_dim(max(x->back(), 1));
+  if (!c.node().texts("stopwords").empty()) y.back() = c.unknown_dim(max(x->back(), 1));
   return c.set(0, DType::kString, std::move(y));
 }
 
@@ -93,6 +93,11 @@ Status infer_string_split(Context& c) {
   if (c.results() > 1) SERIN_CHECK(c.set(1, DType::kInt64, c.type(0).shape));
   if (!x) return c.set(0, DType::kString, std::nullopt);
   Dims parts = *x;
+  const int64_t width = c.node().integer("width", -1);
+  if (width >= 0) {
+    parts.push_back(width);
+    return c.set(0, DType::kString, std::move(parts));
+  }
   const auto most = most_parts(c);
   parts.push_back(most ? *most : c.unknown_dim());
   return c.set(0, DType::kString, std::move(parts));

@@ -76,6 +76,9 @@ class BatchProof {
           return refuse("node '{}' ({}): the shape of '{}' is not known", node.name, op_name(node.op), graph_.value(value).name);
       }
     }
+    const bool filled_up = std::ranges::any_of(node.inputs, [&](ValueId value) { return of(value).is_filled_up(); });
+    if (filled_up && node.op != Op::kTfIdfVectorizer && !drops_middle_axis(node))
+      return refuse("node '{}' ({}) reads rows that are as long as the longest text of a batch", node.name, op_name(node.op));
     const BatchFacts facts{graph_, states_, values_, symbol_};
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNone) continue;
@@ -84,6 +87,13 @@ class BatchProof {
       SERIN_CHECK(settle(node, node.outputs[i], *state));
     }
     return {};
+  }
+
+  /// [n, 1, words] -> [n, words], which is all that stands between Tokenizer and TfIdfVectorizer.
+  bool drops_middle_axis(const Node& node) const {
+    if (node.op != Op::kFlatten && node.op != Op::kReshape && node.op != Op::kSqueeze) return false;
+    const auto &from = graph_.value(node.inputs[0]).type.shape, &to = graph_.value(node.outputs[0]).type.shape;
+    return from && to && from->size() == 3 && (*from)[1] == Dim(1) && *to == Dims{(*from)[0], (*from)[2]};
   }
 
   /// Stores what a rule found, where the shape agrees.
@@ -108,6 +118,7 @@ class BatchProof {
       const BatchState& state = states_[static_cast<size_t>(id)];
       const std::string& name = i < graph_.output_names().size() ? graph_.output_names()[i] : graph_.value(id).name;
       if (!state.is_rows()) return refuse("output '{}' has no batch axis", name);
+      if (state.is_filled_up()) return refuse("output '{}' is as long as the longest text of a batch", name);
       if (state.axis != 0 || !(state.block == Dim(1)))
         return refuse("output '{}' has shape {}, the batch is not its first axis", name, print(*graph_.value(id).type.shape));
     }

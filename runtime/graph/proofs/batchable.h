@@ -1,6 +1,7 @@
 // batchable.h: the state that prove_batchable tracks for a value, and the rule of a node.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,14 @@ struct BatchState {
   enum class Kind { kSame, kSize, kRows } kind = Kind::kSame;
   int64_t axis = 0;
   Dim block = 1;
+  /// Set: rows of texts, filled up with this one until they are as long as the longest row of the batch.
+  std::optional<std::string> filler = std::nullopt;
 
-  static BatchState rows(int64_t axis, Dim block) { return {Kind::kRows, axis, std::move(block)}; }
+  static BatchState rows(int64_t axis, Dim block) { return {Kind::kRows, axis, std::move(block), std::nullopt}; }
   bool is_same() const { return kind == Kind::kSame; }
   bool is_rows() const { return kind == Kind::kRows; }
   bool is_size() const { return kind == Kind::kSize; }
+  bool is_filled_up() const { return filler.has_value(); }
 };
 
 struct BatchFacts {

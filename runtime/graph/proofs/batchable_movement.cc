@@ -55,7 +55,11 @@ Outcome BatchRule::reshape() const {
     if (!mentions(to[axis], symbol_)) continue;
     const auto block = block_of(to[axis], symbol_);
     const bool starts_alike = graph::product(to, 0, axis) == before, complete = graph::product(to) == graph::product(from);
-    if (block && starts_alike && complete) return State::rows(static_cast<int64_t>(axis), *block);
+    if (block && starts_alike && complete) {
+      State rows = State::rows(static_cast<int64_t>(axis), *block);
+      rows.filler = state(0).filler;
+      return rows;
+    }
     break;
   }
   return refuse(fmt::format("reshapes {} to {}, which mixes the batch with other axes", print(from), print(to)));

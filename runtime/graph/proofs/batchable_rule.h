@@ -29,15 +29,20 @@ class BatchRule {
   Outcome whole_batch() const { return refuse("depends on the whole batch"); }
   Outcome one_scale() const { return refuse("quantises the whole batch with one scale"); }
   Outcome counts_places() const { return refuse("counts places from the first item of the batch"); }
-  Outcome size_of() const { return BatchState{BatchState::Kind::kSize, 0, 1}; }
+  Outcome size_of() const { return BatchState{BatchState::Kind::kSize, 0, 1, std::nullopt}; }
 
   // ---- batchable_rules.cc: one element at a time, or one row
-  Outcome examples() const;
   Outcome elementwise() const;
   Outcome elementwise_of(std::span<const size_t> operands) const;
   Outcome with_parameters() const;
   Outcome quantised_binary() const;
   Outcome table() const;
+
+  // ---- batchable_texts.cc
+  Outcome examples() const;
+  Outcome cut_texts() const;
+  Outcome count_grams() const;
+  Outcome normalised_texts() const;
 
   // ---- batchable_movement.cc
   Outcome expand() const;

@@ -42,13 +42,6 @@ Outcome BatchRule::elementwise() const {
   return elementwise_of(all);
 }
 
-/// Each message is a row of the dense features. Listed ones have as many values as the messages say.
-Outcome BatchRule::examples() const {
-  SERIN_CHECK(rest_is_same(1));
-  if (result_ >= node_.integers("ranks").size()) return refuse("lists the values of a whole batch");
-  return state(0);
-}
-
 /// Broadcasting aligns the last axes: where those of the operands that have rows meet, they must agree.
 Outcome BatchRule::elementwise_of(std::span<const size_t> operands) const {
   std::optional<State> rows;

@@ -77,7 +77,7 @@ class EngineScheduler final : public Scheduler, public std::enable_shared_from_t
   std::vector<graph::Bindings> sizes_;  // sizes to prepare; none if an open dimension has no configured sizes
   std::vector<Padding> paddings_;
   std::atomic<bool> said_unpadded_{false};
-  // Sizes other than the rows of a batch vary; interpreted models determine them when they run.
+  // Sizes other than the rows of a batch vary; interpreted models that run one by one determine them when they run.
   bool sizes_vary_ = false;
   size_t device_bytes_ = 0;                           // bytes on all devices together, as loaded
   std::vector<std::unique_ptr<Instance>> instances_;  // instance i belongs to the thread that the batcher gave it to

@@ -217,8 +217,8 @@ Status EngineScheduler::read_signature(const ModelSettings& settings) {
   SERIN_CHECK(check_buckets(*engine_, settings));
   max_batch_ = most_rows(*engine_, settings);
   sizes_ = sizes_to_be_ready_for(*engine_, settings, max_batch_);
-  sizes_vary_ = engine_->planned() && (!engine_->batchable().yes || engine_->symbols().size() > 1);
-  find_paddings(settings);
+  sizes_vary_ = engine_->batchable().yes ? engine_->symbols().size() > 1 : engine_->planned();
+  if (engine_->planned()) find_paddings(settings);
   if (sizes_.size() <= kMostSizes) return {};
   return Error{Code::kInvalidArgument, fmt::format("buckets: {} combinations of sizes; at most {}", sizes_.size(), kMostSizes)};
 }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/serving/scheduling/rows.h"
+
 namespace serin::serving {
 namespace {
 
@@ -49,7 +51,7 @@ TensorView gather(std::span<const std::shared_ptr<Job>> jobs, size_t input, cons
   return staging;
 }
 
-/// An input as the engine takes it. Shares the job's memory and keeps the job, because a result may be a view of it.
+/// An input of one job as the engine takes it. Shares the job's memory and keeps the job, because a result may be a view of it.
 engine::Value value_of(const std::shared_ptr<Job>& job, const TensorView& view) {
   auto tensor = std::make_shared<graph::Constant>();
   tensor->dtype = view.dtype;
@@ -59,6 +61,28 @@ engine::Value value_of(const std::shared_ptr<Job>& job, const TensorView& view) 
   else
     tensor->resident = std::shared_ptr<const std::byte>(job, view.as<const std::byte>());
   return engine::Value::of(std::move(tensor));
+}
+
+/// An input of several jobs, one after the other, up to `rows` rows. What is left repeats the last row: the model has to take that one anyhow, where it may refuse
+/// zeros or empty texts.
+engine::Value join_rows(std::span<const std::shared_ptr<Job>> jobs, size_t input, int64_t rows) {
+  const TensorView& first = jobs.front()->inputs[input];
+  Shape shape = first.shape;
+  shape[0] = rows;
+  const engine::FreshTensor fresh = engine::fresh_tensor(first.dtype, shape);
+  int64_t done = 0;
+  const auto append = [&](const TensorView& from) {
+    const TensorView to = rows_of(fresh.view, done, from.shape[0]);
+    done += from.shape[0];
+    if (from.dtype == DType::kString)
+      std::ranges::copy(from.span<const std::string>(), to.as<std::string>());
+    else if (from.bytes() > 0)
+      std::memcpy(to.data, from.data, from.bytes());
+  };
+  for (const auto& job : jobs) append(job->inputs[input]);
+  const TensorView& last = jobs.back()->inputs[input];
+  while (done < rows) append(rows_of(last, last.shape[0] - 1, 1));
+  return engine::Value::of(fresh.tensor);
 }
 
 }  // namespace
@@ -81,21 +105,29 @@ void Instance::Block::clear() {
   if (memory.size() > kMostRecycledBytes) memory = AlignedBuffer();
 }
 
-/// A model without a plan: one request at a time, whose results have the sizes that the run gave them.
-Instance::RunResult Instance::interpret(const std::shared_ptr<Job>& job) {
+/// A model without a plan, whose results have the sizes that the run gave them. Only a request that runs alone stops when nobody waits for it any more.
+Instance::RunResult Instance::interpret(std::span<const std::shared_ptr<Job>> jobs) {
   const auto started = Clock::now();
-  std::vector<engine::Value> inputs;
-  for (const TensorView& view : job->inputs) inputs.push_back(value_of(job, view));
-  auto results = model_->run(inputs, &job->given_up());
   RunResult result;
-  result.bucket_rows = 1;
-  result.infer = Clock::now() - started;
+  int64_t rows = 0;
+  for (const auto& job : jobs) rows += job->rows;
+  const bool by_rows = model_->batchable().yes;
+  result.bucket_rows = by_rows ? bucket_rows(rows, options_.max_batch) : 1;
+  const bool whole = jobs.size() == 1 && (!by_rows || rows == result.bucket_rows);
+  std::vector<engine::Value> inputs;
+  for (size_t i = 0; i < model_->inputs().size(); ++i)
+    inputs.push_back(whole ? value_of(jobs.front(), jobs.front()->inputs[i]) : join_rows(jobs, i, result.bucket_rows));
+  const auto gathered = Clock::now();
+  result.input = gathered - started;
+  auto results = model_->run(inputs, jobs.size() == 1 ? &jobs.front()->given_up() : nullptr);
+  const auto computed = Clock::now();
+  result.infer = computed - gathered;
   if (!results) {
     result.status = results.error();
     return result;
   }
   auto held = std::make_shared<std::vector<engine::Value>>(std::move(*results));
-  std::vector<TensorView> outputs;
+  std::vector<TensorView> all;
   for (size_t i = 0; i < held->size(); ++i) {
     const engine::Value& value = (*held)[i];
     if (!value.tensor) {
@@ -103,10 +135,22 @@ Instance::RunResult Instance::interpret(const std::shared_ptr<Job>& job) {
           Error{Code::kUnsupported, "output '" + model_->outputs()[i].name + "' is " + describe(value) + ", which cannot be served"};
       return result;
     }
-    outputs.push_back(engine::view_of(*value.tensor));
+    all.push_back(engine::view_of(*value.tensor));
+    if (by_rows && (all.back().shape.rank() == 0 || all.back().shape[0] != result.bucket_rows)) {
+      result.status = Error{Code::kInternal, fmt::format("output '{}' is {} after a run of {} rows", model_->outputs()[i].name,
+                                                         describe(value), result.bucket_rows)};
+      return result;
+    }
   }
-  result.outputs_each = outputs.size();
+  std::vector<TensorView> outputs;
+  int64_t first = 0;
+  for (const auto& job : jobs) {
+    for (const TensorView& view : all) outputs.push_back(by_rows ? rows_of(view, first, job->rows) : view);
+    first += job->rows;
+  }
+  result.outputs_each = all.size();
   result.batch = Outputs::of(std::move(outputs), held);
+  result.output = Clock::now() - computed;
   return result;
 }
 
@@ -146,7 +190,7 @@ Result<Instance::Slot*> Instance::slot_for(const graph::Bindings& bindings, bool
 }
 
 Instance::RunResult Instance::run(std::span<const std::shared_ptr<Job>> jobs, bool only_if_ready) {
-  if (!model_->planned()) return interpret(jobs.front());  // not batchable: there is one
+  if (!model_->planned()) return interpret(jobs);
   RunResult result;
   const auto fail = [&](Error error) {
     result.status = std::move(error);

@@ -51,7 +51,7 @@ class Instance {
   Result<Slot*> slot_for(const Job& job, int64_t bucket_rows, bool may_make);
   Slot* find_slot(const Job& job, int64_t bucket_rows);
   Result<Slot*> slot_for(const graph::Bindings& bindings, bool may_make);
-  RunResult interpret(const std::shared_ptr<Job>& job);
+  RunResult interpret(std::span<const std::shared_ptr<Job>> jobs);
   Result<std::shared_ptr<const Block>> share_out(std::span<const std::shared_ptr<Job>> jobs, std::shared_ptr<Block> block,
                                                  int64_t bucket_rows);
   Result<std::shared_ptr<const Block>> crop(std::span<const std::shared_ptr<Job>> jobs, const Block& whole);

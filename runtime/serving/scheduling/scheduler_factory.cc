@@ -17,9 +17,7 @@ namespace {
 /// A limit that a configuration of Triton's names is one of requests, too; so is that of sequences, each of which has a place in the batch. An ensemble has its
 /// limit from its steps.
 void take_any_rows(Served& served, const ModelSettings& settings) {
-  const auto is_text = [](const protocol::TensorSpec& spec) { return spec.dtype == DType::kString; };  // has no plan, and so no batch
-  const bool texts = std::ranges::any_of(served.signature.inputs, is_text) || std::ranges::any_of(served.signature.outputs, is_text);
-  if (settings.config || settings.sequences || texts) served.max_rows = served.max_batch;
+  if (settings.config || settings.sequences) served.max_rows = served.max_batch;
   if (!served.batchable || served.max_rows <= served.max_batch) return;
   served.scheduler = std::make_shared<SplittingScheduler>(std::move(served.scheduler), served.max_batch, 2 * served.instances);
 }

@@ -13,20 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/serving/scheduling/rows.h"
+
 namespace serin::serving {
 namespace {
-
-/// Bytes of a row in memory; the objects of texts count as such.
-size_t row_bytes_of(const TensorView& view) {
-  if (view.dtype != DType::kString) return view.bytes() / static_cast<size_t>(view.shape[0]);
-  return static_cast<size_t>(view.elements() / view.shape[0]) * sizeof(std::string);
-}
-
-TensorView rows_of(TensorView view, int64_t first, int64_t rows) {
-  view.data = view.as<std::byte>() + static_cast<size_t>(first) * row_bytes_of(view);
-  view.shape[0] = rows;
-  return view;
-}
 
 /// Tensors that are there once all their rows are.
 struct Whole {

@@ -26,7 +26,6 @@ ALONE = {
     "bag_of_words": TEXT,
     "branches": "its condition is the mean of the batch",
     "conv_lstm": LOOP,
-    "dense_examples": "messages, which are texts, and those are in no plan",
     "detection": "its batch is one image",
     "examples": "lists, whose lengths depend on the data",
     "feature_columns": "lists, whose lengths depend on the data",
@@ -34,8 +33,6 @@ ALONE = {
     "loops": LOOP,
     "movements": "its sizes are fixed",
     "single_example": "it has no batch",
-    "text_classifier": TEXT,
-    "wide_and_deep": "counts whose length depends on the data",
 }
 NAMES = tensorflow_recipe.names()
 

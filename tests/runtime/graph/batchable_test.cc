@@ -272,6 +272,57 @@ TEST(Batchable, RefusesTheSizeOfTheBatchAsData) {
   EXPECT_EQ(why_not("x: f32[n,4]\ny = Shape(x)\nreturn y"), "output 'y' has no batch axis");
 }
 
+TEST(Batchable, TextsAreRows) {
+  EXPECT_EQ(why_not(R"(
+    city: str[n,1]
+    street: str[n,1]
+    c = ChangeCase(city, to="LOWER")
+    r = RegexReplace(c, pattern="[^a-z]", rewrite="", all=1)
+    both = StringConcat(r, street)
+    known = RegexFullMatch(street, pattern="[A-Z].*")
+    k = LabelEncoder(r, keys_strings=["beijing","shanghai"], values_int64s=[1,2], default_int64=0, to="i64")
+    h = HashBucket(both, buckets=16)
+    e = Gather(table[3,4], k)
+    f = Gather(more[16,4], h)
+    y = Add(e, f)
+    return y, both, known
+  )"),
+            "");
+}
+
+TEST(Batchable, TextsOfOneListStayInPlaceWithoutStopWords) {
+  const std::string head = "x: str[n,1]\nl = Reshape(x, i64{-1})\n", tail = "y = HashBucket(s, buckets=9)\nreturn y";
+  EXPECT_EQ(why_not(head + "s = StringNormalizer(l, case_change_action=\"LOWER\")\n" + tail), "");
+  EXPECT_EQ(why_not(head + "s = StringNormalizer(l, stopwords=[\"the\"])\n" + tail),
+            "node 's' (StringNormalizer) may drop texts, and others move up");
+  EXPECT_THAT(why_not("x: str[1,n]\ns = StringNormalizer(x)\nreturn s"), testing::HasSubstr("has no batch axis"));
+}
+
+TEST(Batchable, WordsOfATextAreCountedButNotTheirPadding) {
+  const std::string cut = "x: str[n]\nt = Tokenizer(x, separators=[\" \"], mincharnum=1, pad_value=\"#\")\n";
+  const auto counts = [](const std::string& pool) {
+    return "y = TfIdfVectorizer(t, mode=\"TF\", min_gram_length=1, max_gram_length=1, ngram_counts=[0], ngram_indexes=[0,1], "
+           "pool_strings=[" +
+           pool + "])\nreturn y";
+  };
+  EXPECT_EQ(why_not(cut + counts("\"a\",\"b\"")), "");
+  EXPECT_EQ(why_not(cut + counts("\"a\",\"#\"")), "node 'y' (TfIdfVectorizer) counts what fills rows up to the longest of the batch");
+  const std::string column = "x: str[n,1]\ns = Tokenizer(x, separators=[\" \"], mincharnum=1, pad_value=\"#\")\nt = Flatten(s, axis=1)\n";
+  EXPECT_EQ(why_not(column + counts("\"a\",\"b\"")), "");
+  EXPECT_EQ(why_not(column + counts("\"a\",\"#\"")), "node 'y' (TfIdfVectorizer) counts what fills rows up to the longest of the batch");
+  const std::string pair = "x: str[n,2]\ns = Tokenizer(x, separators=[\" \"], mincharnum=1, pad_value=\"#\")\nt = Flatten(s, axis=1)\n";
+  EXPECT_EQ(why_not(pair + counts("\"a\",\"b\"")), "node 't' (Flatten) reads rows that are as long as the longest text of a batch");
+  EXPECT_EQ(why_not(cut + "return t"), "output 't' is as long as the longest text of a batch");
+  EXPECT_EQ(why_not(cut + "s = Shape(t)\nreturn s"), "node 's' (Shape) reads rows that are as long as the longest text of a batch");
+  EXPECT_EQ(why_not(cut + "e = HashBucket(t, buckets=4)\ny = ReduceMax(e, axes=[1])\nreturn y"),
+            "node 'e' (HashBucket) reads rows that are as long as the longest text of a batch");
+  EXPECT_EQ(why_not("x: str[n]\np, c = StringSplit(x)\nreturn c"), "");
+  EXPECT_EQ(why_not("x: str[n]\np, c = StringSplit(x)\nreturn c, p"), "output 'p' is as long as the longest text of a batch");
+  EXPECT_EQ(why_not("x: str[n]\np, c = StringSplit(x, width=5)\nreturn c, p"), "");
+  EXPECT_EQ(why_not("x: str[n]\ny = TfIdfVectorizer(x, mode=\"TF\", ngram_counts=[0], ngram_indexes=[0], pool_strings=[\"a\"])\nreturn y"),
+            "node 'y' (TfIdfVectorizer) counts in the whole batch");
+}
+
 TEST(Batchable, RefusesInputsWithoutACommonBatch) {
   EXPECT_EQ(why_not("x: f32[4,8]\ny = Relu(x)\nreturn y"), "input 'x' has no batch axis: its shape is f32[4,8]");
   EXPECT_EQ(why_not("x: f32[n,8]\nz: f32[m,8]\ny = Relu(x)\nw = Relu(z)\nreturn y, w"),

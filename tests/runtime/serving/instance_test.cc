@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 
 namespace serin::serving {
@@ -74,6 +75,65 @@ TEST(Instance, StringsGoInAndOut) {
   ASSERT_TRUE(ran.status) << ran.status.error().message;
   const auto t = ran.outputs(0).tensors[0].span<const std::string>();
   EXPECT_THAT(std::vector<std::string>(t.begin(), t.end()), ElementsAre("a", "c", "b", "a string that is too long to be held in place"));
+}
+
+/// Texts and numbers of `rows` rows, from `first` on.
+std::shared_ptr<Job> texts_and_numbers(int64_t first, int64_t rows) {
+  auto job = std::make_shared<Job>();
+  job->rows = rows;
+  job->texts.emplace_back();
+  job->memory = AlignedBuffer(static_cast<size_t>(rows) * 2 * sizeof(float));
+  auto* const numbers = reinterpret_cast<float*>(job->memory.data());
+  for (int64_t row = 0; row < rows; ++row) {
+    job->texts[0].push_back("a text that is too long to be held in place, number " + std::to_string(first + row));
+    for (int64_t i = 0; i < 2; ++i) numbers[row * 2 + i] = static_cast<float>(10 * (first + row) + i);
+  }
+  job->inputs = {{DType::kString, Shape{rows}, job->texts[0].data()}, {DType::kFloat32, Shape{rows, 2}, numbers}};
+  return job;
+}
+
+TEST(Instance, RowsOfTextsShareARun) {
+  const auto model =
+      model_of("t: str[n]\nx: f32[n,2]\nu = ChangeCase(t, to=\"UPPER\")\ny = Mul(x, 2.0)\nz = Unsqueeze(y, axes=[1])\nreturn u, z\n");
+  ASSERT_FALSE(model->planned());
+  ASSERT_TRUE(model->batchable().yes) << model->batchable().why_not;
+  Instance instance(model, {.max_batch = 8});
+  const std::shared_ptr<Job> jobs[] = {texts_and_numbers(1, 1), texts_and_numbers(5, 3), texts_and_numbers(9, 1)};
+  const auto ran = instance.run(jobs);
+  ASSERT_TRUE(ran.status) << ran.status.error().message;
+  EXPECT_EQ(ran.bucket_rows, 8) << "rows are filled up, so that few sizes are planned";
+  for (size_t job = 0; job < 3; ++job) {
+    const int64_t rows = jobs[job]->rows;
+    const auto outputs = ran.outputs(job).tensors;
+    ASSERT_EQ(outputs.size(), 2U);
+    EXPECT_EQ(outputs[0].shape, Shape{rows});
+    EXPECT_EQ(outputs[1].shape, (Shape{rows, 1, 2}));
+    for (size_t row = 0; row < static_cast<size_t>(rows); ++row) {
+      std::string upper = jobs[job]->texts[0][row];
+      for (char& c : upper) c = static_cast<char>(std::toupper(c));
+      EXPECT_EQ(outputs[0].span<const std::string>()[row], upper);
+      for (size_t i = row * 2; i < row * 2 + 2; ++i)
+        EXPECT_EQ(outputs[1].span<const float>()[i], 2 * jobs[job]->inputs[1].span<const float>()[i]);
+    }
+  }
+}
+
+TEST(Instance, WhatFillsUpARunIsARowThatItHas) {
+  // Division by zero fails, and so would rows of zeros.
+  const auto model = model_of("t: str[n]\nx: i32[n]\nd = Div(i32[]{12}, x)\nreturn d, t\n");
+  ASSERT_TRUE(model->batchable().yes && !model->planned()) << model->batchable().why_not;
+  Instance instance(model, {.max_batch = 8});
+  std::vector<std::shared_ptr<Job>> jobs;
+  std::vector<int32_t> numbers = {3, 4, 6};
+  for (int32_t& number : numbers) {
+    auto job = std::make_shared<Job>();
+    job->texts = {{"text"}};
+    job->inputs = {{DType::kString, Shape{1}, job->texts[0].data()}, {DType::kInt32, Shape{1}, &number}};
+    jobs.push_back(std::move(job));
+  }
+  const auto ran = instance.run(jobs);
+  ASSERT_TRUE(ran.status) << ran.status.error().message;
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(ran.outputs(i).tensors[0].span<const int32_t>()[0], 12 / numbers[i]);
 }
 
 TEST(Instance, PaddedJobsAnswerAsTheyWouldAlone) {
