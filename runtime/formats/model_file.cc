@@ -42,6 +42,7 @@ constexpr Readable kReadable[] = {
     {Format::kPaddle, "inference.json", ""},
     {Format::kPaddle, ".json", ".pdiparams"},
     {Format::kTensorFlow, "saved_model.pb", ""},
+    {Format::kKeras, ".keras", ""},
     {Format::kTorch, ".pt2", ""},
     {Format::kXgboost, ".ubj", ""},
     {Format::kXgboost, ".json", "", is_xgboost_json},
@@ -83,9 +84,8 @@ constexpr Foreign kForeign[] = {
     {".pdiparams", "the parameters of a Paddle model, whose program (.json or .pdmodel) must be next to it"},
     {".pdparams",
      "a Python pickle of Paddle's training: paddle.jit.save(layer, 'NAME', input_spec=[...]), of the layer that it belongs to"},
-    {".keras", "a Keras model, which is exported as a SavedModel: keras.saving.load_model(FILE).export('FOLDER')"},
-    {".h5", "a Keras model (HDF5), which is exported as a SavedModel: keras.saving.load_model(FILE).export('FOLDER')"},
-    {".hdf5", "a Keras model (HDF5), which is exported as a SavedModel: keras.saving.load_model(FILE).export('FOLDER')"},
+    {".h5", "a Keras model (HDF5) of an older version: keras.saving.load_model(FILE).save('model.keras')"},
+    {".hdf5", "a Keras model (HDF5) of an older version: keras.saving.load_model(FILE).save('model.keras')"},
     {".tflite", "a TensorFlow Lite model: python -m tf2onnx.convert --tflite FILE --output model.onnx"},
     {".pb", "a frozen TensorFlow graph: python -m tf2onnx.convert --graphdef FILE --inputs X:0 --outputs Y:0 --output model.onnx"},
     {".graphdef", "a frozen TensorFlow graph: python -m tf2onnx.convert --graphdef FILE --inputs X:0 --outputs Y:0 --output model.onnx"},
@@ -142,8 +142,9 @@ std::vector<std::string> names_in(const std::string& folder) {
 }  // namespace
 
 const char* const kReadableFormats =
-    "ONNX (.onnx), torch.export (.pt2), XGBoost (.ubj, .json), LightGBM (.txt), TensorFlow (saved_model.pb) and Paddle (.json or .pdmodel, "
-    "with .pdiparams)";
+    "ONNX (.onnx), torch.export (.pt2), XGBoost (.ubj, .json), LightGBM (.txt), TensorFlow (saved_model.pb), Keras (.keras) and Paddle "
+    "(.json "
+    "or .pdmodel, with .pdiparams)";
 
 std::optional<Format> format_of(const std::string& path) {
   const auto fits = [&path](const Readable& row) {

@@ -11,7 +11,7 @@
 namespace serin::formats {
 
 /// The formats that are read, in the order in which they are preferred where a folder has models of several.
-enum class Format : uint8_t { kOnnx, kTorch, kXgboost, kLightGbm, kTensorFlow, kPaddle };
+enum class Format : uint8_t { kOnnx, kTorch, kXgboost, kLightGbm, kTensorFlow, kKeras, kPaddle };
 
 /// The format of a model at that path, by its name and the files next to it; nothing if no reader takes it.
 std::optional<Format> format_of(const std::string& path);

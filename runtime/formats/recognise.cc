@@ -80,7 +80,7 @@ std::optional<std::string> recognise(Bytes file) {
   if (start.starts_with("PK\x03\x04"sv)) {
     const bool torch = start.find("data.pkl") != std::string_view::npos;
     const bool keras = start.find("metadata.json") != std::string_view::npos || start.find("config.json") != std::string_view::npos;
-    return torch ? foreign_kind(".pt") : keras ? foreign_kind(".keras") : "a zip archive";
+    return torch ? foreign_kind(".pt") : keras ? "a Keras model: its name must end in .keras" : "a zip archive";
   }
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(start[i]); };
   if (start.size() > 2 && byte(0) == 0x80 && byte(1) >= 2 && byte(1) <= 5) return foreign_kind(".pkl");

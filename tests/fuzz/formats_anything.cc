@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/formats/keras/keras.h"
 #include "runtime/formats/paddle/paddle.h"
 #include "runtime/formats/tensorflow/savedmodel.h"
 #include "runtime/formats/torch/torch.h"
@@ -136,6 +137,15 @@ Read read_entries(const Parts& parts) {
   return read_archive(formats::torch_test::zip(entries));
 }
 
+/// config.json, the weights, a vocabulary.
+Read read_layers(const Parts& parts) {
+  constexpr const char* kNames[] = {"config.json", "model.weights.h5", "assets/layers/string_lookup/vocabulary.txt"};
+  std::vector<formats::torch_test::ZipFile> entries = {{"metadata.json", R"({"keras_version": "3.15.1"})"}};
+  for (size_t i = 0; i < std::min(parts.size(), std::size(kNames)); ++i) entries.push_back({kNames[i], parts[i]});
+  Files files;
+  return formats::read_keras(files.write("model.keras", formats::torch_test::zip(entries)), {.config_bytes = 1 << 20, .calls = 1000});
+}
+
 Read read(char format, std::string_view input) {
   switch (format) {
     case 'd': return read_program(split(input), {"m.pdmodel", "m.pdiparams"});
@@ -145,6 +155,7 @@ Read read(char format, std::string_view input) {
     case 'v': return read_block(split(input));
     case 'z': return read_archive(std::string(input));
     case 't': return read_entries(split(input));
+    case 'k': return read_layers(split(input));
     case 'l': return formats::read_lightgbm_text(input);
     case 'x': return formats::read_xgboost_bytes(std::string(input));
     default: return Error{Code::kInvalidArgument, "no format"};

@@ -15,8 +15,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FORMATS = ROOT / "tests/formats"
-sys.path[:0] = [str(ROOT / "tests/models"), *(str(FORMATS / name) for name in ("paddle", "tensorflow", "torch"))]
+sys.path[:0] = [str(ROOT / "tests/models"), *(str(FORMATS / name) for name in ("paddle", "tensorflow", "torch", "keras"))]
 
+import keras_recipe  # noqa: E402
 import paddle_recipe  # noqa: E402
 import tensorflow_recipe  # noqa: E402
 import torch_recipe  # noqa: E402
@@ -161,6 +162,15 @@ def torch(_):
         yield f"torch_{operator}", b"t", [program]
 
 
+def keras(_):
+    for name in keras_recipe.names():
+        head, config = keras_recipe.read(name)
+        if len(config) > MOST_BYTES or sum(len(str(entry)) for entry in head["tensors"].values()) > MOST_BYTES:
+            continue
+        for layout in keras_recipe.LAYOUTS:
+            yield f"keras_{name}_{layout}", b"k", [config, keras_recipe.weights_file(keras_recipe.tensors_of(head), layout)]
+
+
 def trees(_):
     for path in sorted((FORMATS / "trees/models").glob("*.xz")):
         yield f"trees_{path.name.removesuffix('.xz')}", b"l" if path.name.startswith("lgb") else b"x", [lzma.decompress(path.read_bytes())]
@@ -170,7 +180,7 @@ def main():
     target = pathlib.Path(sys.argv[1])
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        for source in (paddle, tensorflow, torch, trees):
+        for source in (paddle, tensorflow, torch, keras, trees):
             for name, letter, parts in source(pathlib.Path(folder)):
                 whole = letter + BETWEEN.join(parts)
                 if len(whole) <= MOST_BYTES:

@@ -6,6 +6,7 @@
 
 #include "runtime/engine/engine.h"
 #include "runtime/engine/model/shared_weights.h"
+#include "runtime/formats/keras/keras.h"
 #include "runtime/formats/model_file.h"
 #include "runtime/formats/onnx/onnx.h"
 #include "runtime/formats/paddle/paddle.h"
@@ -56,6 +57,7 @@ Result<graph::Graph> read_model(const std::string& given, const LoadOptions& opt
       return formats::read_saved_model(path, replaceable_inputs, {},
                                        {options.signature, options.shared ? &options.shared->constants : nullptr});
     case formats::Format::kTorch: return formats::read_torch(path);
+    case formats::Format::kKeras: return formats::read_keras(path);
     case formats::Format::kXgboost: return formats::read_xgboost(path);
     case formats::Format::kLightGbm: return formats::read_lightgbm(path);
   }

@@ -162,6 +162,15 @@ Status Importer::import_node(Scope& scope, const NodeDef& def, std::vector<Value
   return {};
 }
 
+std::vector<ValuePtr> Importer::apply(Scope& scope, const NodeDef& def, std::vector<ValuePtr> inputs) {
+  const OperatorRow* const row = find_operator(def.op);
+  if (!row) scope.builder().fail(Code::kInternal, fmt::format("operator {} is not known", def.op));
+  if (scope.builder().error()) return {};
+  NodeImport node(*this, scope, def, std::move(inputs));
+  row->import(node, row->op);
+  return scope.builder().error() ? std::vector<ValuePtr>() : node.take_outputs();
+}
+
 std::vector<ValuePtr> Importer::call(Scope& scope, std::string_view name, const std::vector<ValuePtr>& arguments) {
   const Body* const body = program_.function(name);
   const auto fail = [&scope](Code code, std::string_view problem) {

@@ -33,6 +33,8 @@ class Importer {
   State& state() { return state_; }
   const Program& program() const { return program_; }
   std::vector<ValuePtr> call(Scope& scope, std::string_view function, const std::vector<ValuePtr>& arguments);
+  /// Lowers a node that no file has, for readers that write layers as nodes of TensorFlow. Results with several names come in the order of the operator's row.
+  std::vector<ValuePtr> apply(Scope& scope, const NodeDef& def, std::vector<ValuePtr> inputs);
   /// A function as a closed graph. Constants, variables and tables of `outer` are shared with it; `inputs` says which arguments became inputs.
   struct ClosedBody {
     std::unique_ptr<Scope> scope;

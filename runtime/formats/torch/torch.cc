@@ -20,8 +20,8 @@
 #include "runtime/formats/torch/graph_import.h"
 #include "runtime/formats/torch/program.h"
 #include "runtime/formats/torch/weights.h"
-#include "runtime/formats/torch/zip_archive.h"
 #include "runtime/formats/unsupported.h"
+#include "runtime/formats/zip_archive.h"
 
 namespace serin::formats {
 namespace {

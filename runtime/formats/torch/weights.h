@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runtime/formats/torch/program.h"
-#include "runtime/formats/torch/zip_archive.h"
+#include "runtime/formats/zip_archive.h"
 
 namespace serin::formats::torch {
 

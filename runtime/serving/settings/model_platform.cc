@@ -88,6 +88,7 @@ std::string_view platform_of(const inference::ModelConfig* config, const std::st
     case formats::Format::kXgboost: return "xgboost_serin";
     case formats::Format::kLightGbm: return "lightgbm_serin";
     case formats::Format::kTensorFlow: return "tensorflow_serin";
+    case formats::Format::kKeras: return "keras_serin";
     case formats::Format::kPaddle: return "paddle_serin";
   }
   return kModelPlatform;

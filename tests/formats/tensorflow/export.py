@@ -80,7 +80,7 @@ def fill(name, model, inputs):
     feed = inputs if len(inputs) > 1 else next(iter(inputs.values()))
     answer = model(feed)
     kernels = [variable for variable in floats if variable.path.endswith("kernel")]
-    if not isinstance(answer, dict) and kernels:  # logits of a common size
+    if not isinstance(answer, (dict, list)) and kernels:  # logits of a common size
         spread = float(np.std(answer))
         if not 0.1 < spread < 5:
             low, high = drawn[kernels[-1].path][1:]

@@ -1,6 +1,6 @@
 // zip_archive.cc: reads the directory at the end of a zip archive, in its 64-bit form too, and checks it against the headers of the entries.
 
-#include "runtime/formats/torch/zip_archive.h"
+#include "runtime/formats/zip_archive.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 #include "runtime/base/utf8.h"
 
-namespace serin::formats::torch {
+namespace serin::formats {
 namespace {
 
 constexpr size_t kEndSize = 22, kEnd64Size = 56, kLocatorSize = 20, kDirectoryRow = 46, kLocalSize = 30;
@@ -148,8 +148,7 @@ Result<ZipArchive> ZipArchive::open(const std::shared_ptr<const InputFile>& file
     if ((mode & 0170000) == kUnixLink) return refuse("is a link");
     if (flags & kEncrypted) return Error{Code::kUnsupported, fmt::format("zip archive: '{}' is encrypted", row.name)};
     if (method != kStored)
-      return Error{Code::kUnsupported,
-                   fmt::format("zip archive: '{}' is compressed; torch.export.save stores entries as they are", row.name)};
+      return Error{Code::kUnsupported, fmt::format("zip archive: '{}' is compressed; torch and Keras store entries as they are", row.name)};
     if (!widen(fields, extra_begin, extra_begin + extra, row)) return refuse("has no 64-bit sizes");
     if (row.compressed != row.size) return refuse("is stored in another size than it has");
     if (row.local > directory.offset || directory.offset - row.local < kLocalSize) return refuse("lies outside the file");
@@ -189,4 +188,4 @@ Result<std::string> ZipArchive::read(std::string_view name, size_t limit) const 
   return text;
 }
 
-}  // namespace serin::formats::torch
+}  // namespace serin::formats

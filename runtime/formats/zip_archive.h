@@ -1,4 +1,4 @@
-// zip_archive.h: the files in a zip archive whose entries are stored, as torch writes them.
+// zip_archive.h: the files in a zip archive whose entries are stored, as torch and Keras write them.
 //
 // An archive is refused as a whole if any entry is compressed, encrypted or a link, or occurs twice. So is one with an entry outside the
 // file, on another entry, or with a name that leaves the archive's folder. Nothing is copied: an entry is a window of the open file.
@@ -14,7 +14,7 @@
 #include "runtime/base/result.h"
 #include "runtime/formats/input_file.h"
 
-namespace serin::formats::torch {
+namespace serin::formats {
 
 struct ZipEntry {
   size_t offset = 0;  ///< of the bytes in the file
@@ -42,4 +42,4 @@ class ZipArchive {
   std::map<std::string, ZipEntry, std::less<>> entries_;
 };
 
-}  // namespace serin::formats::torch
+}  // namespace serin::formats
