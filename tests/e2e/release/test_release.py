@@ -5,7 +5,9 @@ import shutil
 import subprocess
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from conftest import SERIN, call, serin, wait_until
 from release_loop import DIGITS, EVAL, RULES, stages
@@ -146,6 +148,17 @@ def test_wrong_labels_are_stopped_at_the_evaluation(loop, clients):
     assert record["evaluation"]["exit_code"] == 1 and loop.versions() == [1]
     # It was not rolled back, so it may come again without a flag.
     assert loop.outcome(DIGITS / "3", code=3)["stage"] == "eval"
+
+
+def test_a_poisoned_preprocessing_is_stopped_at_the_evaluation(loop, clients, tmp_path):
+    """The network of version 2, behind an export that divides grey values by 255 as if they were bytes."""
+    model = onnx.load(DIGITS / "2/model.onnx")
+    for node in model.graph.node:
+        node.input[:] = ["scaled" if name == "pixels" else name for name in node.input]
+    model.graph.initializer.append(numpy_helper.from_array(np.float32(255), "bytes"))
+    model.graph.node.insert(0, helper.make_node("Div", ["pixels", "bytes"], ["scaled"]))
+    onnx.save(model, tmp_path / "model.onnx")
+    stopped(loop, tmp_path / "model.onnx", "eval", "does not hold: top1 >= 95%")
 
 
 def test_too_few_rows_decide_nothing(loop, clients, tmp_path):
