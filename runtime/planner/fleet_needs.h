@@ -7,6 +7,7 @@
 #include "runtime/base/result.h"
 #include "runtime/planner/calibration.h"
 #include "runtime/planner/packing.h"
+#include "runtime/planner/planner.h"
 
 namespace serin::planner {
 
