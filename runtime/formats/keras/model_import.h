@@ -10,9 +10,6 @@
 
 namespace serin::formats::keras {
 
-/// "MultiHeadAttention" -> "multi_head_attention": how Keras names the folder of a layer's weights.
-std::string snake_case(std::string_view class_name);
-
 class ModelImport {
  public:
   /// `most_calls`: of layers.

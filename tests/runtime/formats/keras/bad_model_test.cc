@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "runtime/formats/keras/keras.h"
-#include "runtime/formats/keras/model_import.h"
+#include "runtime/formats/keras/names.h"
 #include "tests/runtime/formats/torch/archive.h"
 
 namespace serin::formats {
