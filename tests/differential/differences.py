@@ -45,8 +45,6 @@ DIFFERENCES = [
     row("*", "json*.version_policy.latest.num_versions", "1", "absent", "without a config.pbtxt all versions are served", "serin"),
     row("*", "json*.dynamic_batching.preferred_batch_size", "absent", None, "requests are batched without being asked to"),
     row("*", "json*.parameters.*", "absent", None, "what a version runs on, and why it takes no batches"),
-    row("*identity_bytes*", "json*.max_batch_size", "8", "absent", "a model of texts takes requests one by one"),
-    row("*identity_bytes*", "json*.*put.0.dims", None, None, "and so its dims are all there are"),
     # What errors say
     row("*", "words", "Method Not Allowed", None, "which verb the path takes"),
     row("*", "words", "failed to parse the request JSON buffer*", None, "where the text ends to be JSON, and what stands there"),
