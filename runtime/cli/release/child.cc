@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,6 +36,29 @@ constexpr double kBetweenLooks = 0.02;
   ::execv("/proc/self/exe", arguments);
   ::_exit(kNotStarted);
 }
+
+/// A lock that the command inherits and holds until its end. A release that was killed leaves a command that is about to be killed, too; what
+/// that one has locked is not free before it has ended.
+class Alone {
+ public:
+  explicit Alone(const std::string& folder) : fd_(::open((folder + "/.running").c_str(), O_RDWR | O_CREAT, 0644)) {
+    while (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) != 0)
+      if (wait_for_end_signal(kBetweenLooks)) {
+        ::close(fd_);
+        throw ReleaseInterrupted{};
+      }
+  }
+  ~Alone() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+
+  bool is_locked() const { return fd_ >= 0; }
+
+ private:
+  const int fd_;
+};
 
 std::string read_output(const std::string& path) {
   const auto text = read_file(path, kMostOutput);
@@ -77,6 +101,8 @@ Result<pid_t> start_serin(const std::vector<std::string>& arguments, const std::
 Result<ChildEnd> run_serin(const std::vector<std::string>& arguments, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
+  const Alone alone(folder);
+  if (!alone.is_locked()) return Error{Code::kIo, fmt::format("{}: {}", folder, std::strerror(errno))};
   const std::string out_file = fmt::format("{}/{}.out", folder, arguments.front()),
                     err_file = fmt::format("{}/{}.err", folder, arguments.front());
   SERIN_TRY(const pid_t child, start_serin(arguments, out_file, err_file, /*append=*/false, SIGKILL));

@@ -1,5 +1,6 @@
 """kill -9 at every stage of a release, and the same command again: it ends as if nothing had happened, and clients see nothing of it."""
 
+import fcntl
 import os
 import random
 import signal
@@ -37,6 +38,18 @@ def test_killed_at_every_stage(loop, clients):
     reached = [stage for stage in STAGES if run_until(loop.command(DIGITS / "2"), stage)]
     assert {"check", "eval", "register", "load"} <= set(reached) and len(reached) >= 6, reached
     loop.release(DIGITS / "2")
+    promoted_once(loop)
+
+
+def test_the_command_of_a_killed_release_ends_first(loop, clients):
+    """It is killed, too, but a moment later: until then it has its locks."""
+    assert run_until(loop.command(DIGITS / "2"), "check")
+    with open(loop.journal().parent / "work/.running", "wb") as of_the_command:
+        fcntl.flock(of_the_command, fcntl.LOCK_EX)
+        process = subprocess.Popen(loop.command(DIGITS / "2"), stdout=subprocess.DEVNULL)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(2)
+    assert process.wait(120) == 0
     promoted_once(loop)
 
 
