@@ -140,6 +140,7 @@ void import_merge(Layer& layer) {
 void import_concatenate(Layer& layer) {
   const int64_t axis = layer.integer("axis", -1);
   std::vector<ValuePtr> operands;
+  operands.reserve(layer.inputs());
   for (size_t i = 0; i < layer.inputs(); ++i) operands.push_back(layer.value(i));
   if (operands.empty()) return layer.corrupt("joins nothing");
   for (size_t i = 0; i < layer.inputs(); ++i)

@@ -35,7 +35,7 @@ Status check_version(const ZipArchive& zip) {
 }
 
 Status check_model(Json model) {
-  const std::string class_name = model["class_name"].text_or("?"), module = model["module"].text_or("");
+  const std::string class_name = model["class_name"].text_or("?");
   const bool known = class_name == "Functional" || class_name == "Sequential" || class_name == "Model";
   if (!known || !model["config"]["layers"].is_array())
     return Error{Code::kUnsupported,

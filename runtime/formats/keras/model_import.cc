@@ -160,6 +160,7 @@ Result<std::vector<Tensor>> ModelImport::call_layer(const Entry& entry, std::vec
   if (is_model(entry.class_name)) {
     SERIN_TRY(std::vector<Output> outputs, call_model(entry.json, entry.folder, &inputs));
     std::vector<Tensor> tensors;
+    tensors.reserve(outputs.size());
     for (Output& output : outputs) tensors.push_back(std::move(output.tensor));
     return tensors;
   }
