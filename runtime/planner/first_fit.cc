@@ -34,6 +34,7 @@ Order largest_first(const Fleet& fleet, const std::vector<WantedModel>& wanted, 
   Order order(wanted.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::vector<double> sizes;
+  sizes.reserve(wanted.size());
   for (const WantedModel& model : wanted) sizes.push_back(size_of(fleet, model) * draw());
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
   return order;
@@ -45,6 +46,7 @@ Order options_in_order(const WantedModel& model, Draw draw) {
   Order order(model.options.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::vector<std::pair<double, double>> keys;
+  keys.reserve(model.options.size());
   for (const Option& option : model.options) keys.emplace_back(option.dislike, draw());
   std::ranges::stable_sort(order, {}, [&](size_t option) { return keys[option]; });
   return order;

@@ -123,6 +123,7 @@ class FleetReader {
     if (!slice.empty()) {
       const auto own = std::ranges::find(card.slices, slice, &Slice::name);
       std::vector<std::string> known;
+      known.reserve(card.slices.size());
       for (const Slice& one : card.slices) known.push_back(one.name);
       if (own == card.slices.end())
         return node.at("slice")->error(fmt::format("{} has no slice '{}'; it has: {}", card.name, slice, fmt::join(known, ", ")));

@@ -270,6 +270,7 @@ Result<Offers> make_offers(const Planner& planner, const std::vector<std::string
                            const OfferQuestion& wanted, const Catalogue& catalogue) {
   if (answer.models.size() != 1) {
     std::vector<std::string> names;
+    names.reserve(answer.models.size());
     for (const ModelAnswer& model : answer.models) names.push_back(fmt::format("'{}' version {}", model.name, model.version));
     return invalid(
         fmt::format("a load is that of one model, and these are {}: {}; --fleet places several", names.size(), fmt::join(names, ", ")));

@@ -11,6 +11,7 @@
 #include "kernels/cuda/nvidia/matmul_lt.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -154,7 +155,7 @@ class Description {
   }
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
-    check(cublasLtMatmulDescSetAttribute(&operation_, attribute, &value, sizeof(value)));
+    check(cublasLtMatmulDescSetAttribute(&operation_, attribute, static_cast<const void*>(&value), sizeof(value)));
   }
   void describe(cublasLtMatrixLayoutOpaque_t& layout, const Matrix& matrix, const Problem& p) {
     const auto rows = static_cast<uint64_t>(matrix.rows), columns = static_cast<uint64_t>(matrix.columns);
@@ -261,10 +262,10 @@ class LtKernel final : public Kernel {
 /// At most `most`, for operands at multiples of `alignment` bytes.
 Algorithms algorithms_for(const Libraries& libraries, const Problem& p, uint32_t alignment, int most) {
   // Algorithms tell by the address of the bias how much of it may be loaded at once; each run has its own.
-  const auto* const somewhere = reinterpret_cast<const void*>(uintptr_t{kVector});
+  alignas(2 * kVector) static constexpr std::byte kSomewhere[2 * kVector] = {};
   Description of;
   cublasLtMatmulPreferenceOpaque_t preference;
-  if (of.describe(p, somewhere) || cublasLtMatmulPreferenceInit(&preference) != CUBLAS_STATUS_SUCCESS) return {};
+  if (of.describe(p, kSomewhere + kVector) || cublasLtMatmulPreferenceInit(&preference) != CUBLAS_STATUS_SUCCESS) return {};
   bool set = true;
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     set = set && cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)) == CUBLAS_STATUS_SUCCESS;

@@ -5,6 +5,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
 #include "runtime/cli/validators.h"
+#include "runtime/serving/settings/settings.h"
 
 namespace serin::cli {
 namespace {

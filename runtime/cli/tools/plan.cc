@@ -119,7 +119,7 @@ Result<std::optional<LoadQuestion>> take_load(PlanOptions& options, const planne
   question.length = load.task.length;
   if (load.task.batch && question.batches.empty()) question.batches = {*load.task.batch};
   if (const auto precision = cpu_precision(load.task.policy, kernels::multiplies_bf16()); precision && options.precision != "auto")
-    question.precision = *precision;
+    question.precision = precision;
   load.wanted.device = options.device;
   load.wanted.this_machine = options.this_machine;
   SERIN_TRY(load.wanted.room, room_of(options));

@@ -162,6 +162,7 @@ void import_expand_operation(Layer& layer) {
 void import_concatenate_operation(Layer& layer) {
   const Json axis = option(layer, "axis");
   std::vector<ValuePtr> operands;
+  operands.reserve(layer.inputs());
   for (size_t i = 0; i < layer.inputs(); ++i) operands.push_back(layer.value(i));
   if (operands.empty()) return layer.corrupt("joins nothing");
   operands.push_back(

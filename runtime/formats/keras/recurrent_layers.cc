@@ -148,6 +148,7 @@ std::vector<ValueId> run_cells(Layer& layer, const Kind& kind, Recurrent& first,
     operands.push_back(kNone);
     for (size_t state = 0; state < kind.states; ++state) {
       std::vector<ValueId> parts;
+      parts.reserve(cells.size());
       for (size_t i = 0; i < cells.size(); ++i) parts.push_back(b.unsqueeze(layer.plain(1 + i * kind.states + state), {1}));
       operands.push_back(parts.size() == 1 ? parts[0] : b.add(Op::kConcat, parts, {{"axis", int64_t{1}}}));
     }
