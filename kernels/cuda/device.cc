@@ -5,7 +5,6 @@
 
 #include "kernels/cuda/device.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -37,7 +36,7 @@ class CudaRecording final : public Recording {
 
 class CudaQueue final : public Queue {
  public:
-  CudaQueue(CudaDevice& device, cudaStream_t stream, cudaEvent_t done);
+  CudaQueue(CudaDevice& device, cudaStream_t stream, cudaEvent_t done) : device_(device), stream_(stream), done_(done) {}
   ~CudaQueue() override;
   void* native() override { return stream_; }
   Fault finish() override;
@@ -49,15 +48,11 @@ class CudaQueue final : public Queue {
   Fault mark(size_t number) override;
   Fault time_between(size_t from, size_t to, int64_t& nanoseconds) override;
 
-  /// Since when somebody waits in finish(); the clock's beginning: nobody.
-  Clock::time_point waits_since() const { return waits_since_; }
-
  private:
   CudaDevice& device_;
   const cudaStream_t stream_;
   const cudaEvent_t done_;  ///< a thread that waits for it sleeps
   std::vector<cudaEvent_t> marks_;
-  std::atomic<Clock::time_point> waits_since_ = Clock::time_point();
   bool records_ = false;
 };
 
@@ -106,28 +101,14 @@ class CudaDevice final : public Device {
   }
 
   bool hangs(std::chrono::milliseconds limit) override {
-    const auto before = Clock::now() - limit;
-    const bool measures = traffic().awaits_trial_since(before);
-    const MutexLock lock(mutex_);
-    const bool found = measures || std::ranges::any_of(queues_, [before](const CudaQueue* queue) {
-                         const Clock::time_point since = queue->waits_since();
-                         return since != Clock::time_point() && since < before;
-                       });
+    const bool found = traffic().waits_since(Clock::now() - limit);
     if (found) hangs_ = true;
+    const MutexLock lock(mutex_);
     if (found && !lost_) lost_ = "what it was given to do has not ended for " + std::to_string(limit.count()) + " ms";
     return found;
   }
 
   Traffic& traffic() const { return Traffic::of(index_); }
-
-  void add(const CudaQueue& queue) {
-    const MutexLock lock(mutex_);
-    queues_.push_back(&queue);
-  }
-  void remove(const CudaQueue& queue) {
-    const MutexLock lock(mutex_);
-    std::erase(queues_, &queue);
-  }
 
   /// A call that was refused leaves the device whole. What a kernel broke every call answers from then on, also one that only asks.
   Fault check(cudaError_t error) {
@@ -153,15 +134,9 @@ class CudaDevice final : public Device {
   std::atomic<bool> hangs_ = false;
   mutable Mutex mutex_;
   Fault lost_ SERIN_GUARDED_BY(mutex_);
-  std::vector<const CudaQueue*> queues_ SERIN_GUARDED_BY(mutex_);
 };
 
-CudaQueue::CudaQueue(CudaDevice& device, cudaStream_t stream, cudaEvent_t done) : device_(device), stream_(stream), done_(done) {
-  device_.add(*this);
-}
-
 CudaQueue::~CudaQueue() {
-  device_.remove(*this);
   for (const cudaEvent_t mark : marks_) cudaEventDestroy(mark);
   cudaEventDestroy(done_);
   cudaStreamDestroy(stream_);
@@ -171,9 +146,8 @@ CudaQueue::~CudaQueue() {
 Fault CudaQueue::finish() {
   if (Fault ignored; records_) end_recording(ignored);  // who recorded was interrupted
   constexpr auto kSpin = std::chrono::microseconds(50);
-  const Traffic::Run run(device_.traffic());
+  const Traffic::Wait wait(device_.traffic(), Traffic::kRun);
   const Clock::time_point begin = Clock::now();
-  waits_since_ = begin;
   device_.make_current();
   cudaError_t error = cudaEventRecord(done_, stream_);
   if (error == cudaSuccess) {
@@ -181,7 +155,6 @@ Fault CudaQueue::finish() {
     while (error == cudaErrorNotReady && Clock::now() - begin < kSpin);
   }
   if (error == cudaErrorNotReady) error = cudaEventSynchronize(done_);
-  waits_since_ = Clock::time_point();
   return error == cudaSuccess ? kOk : device_.lose(error);  // nothing that only waits is refused
 }
 

@@ -59,7 +59,7 @@ class Tactics {
   };
   int known(const std::string& key, int count) const;
   bool busy() const { return traffic_ != nullptr && traffic_->busy(); }
-  uint64_t runs() const { return traffic_ == nullptr ? 0 : traffic_->begun(); }
+  uint64_t runs() const { return traffic_ == nullptr ? 0 : traffic_->runs(); }
   Choice fastest(int count, const std::function<std::optional<double>(int)>& measure, const SearchLimits& limits) const
       SERIN_REQUIRES(measuring_);
   void load() SERIN_REQUIRES(mutex_);

@@ -1,15 +1,13 @@
-// traffic.h: Work that a device does now, as this process knows it: runs of models, and measurements whose end a thread awaits.
+// traffic.h: Threads of this process that wait for a device: for the end of a run, or of a measurement.
 //
-//   const Traffic::Run run(Traffic::of(device));           // while a thread waits for the end of a run
-//   const Traffic::Trial trial(Traffic::of(device));       // while a thread waits for the end of a measurement
+//   const Traffic::Wait wait(Traffic::of(device), Traffic::kRun);
 //
-// A measurement that ran next to a run says little about the kernel (tactics.h), and one that does not end is a device that hangs (Device::hangs).
+// A wait that does not end is a device that hangs (Device::hangs). A measurement that met a run says little about the kernel (tactics.h).
 // Thread-safe.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -21,6 +19,7 @@ namespace serin::kernels::cuda {
 class Traffic {
  public:
   using Clock = std::chrono::steady_clock;
+  enum Kind : uint8_t { kRun, kMeasurement };
 
   /// Lives as long as the process. `device`: its number; devices from kMost on share the last one.
   static Traffic& of(int device) {
@@ -28,57 +27,51 @@ class Traffic {
     return all[static_cast<size_t>(std::clamp(device, 0, kMost - 1))];
   }
 
-  class Run {
+  class Wait {
    public:
-    explicit Run(Traffic& of) : of_(of) {
-      ++of_.begun_;
-      ++of_.under_way_;
-    }
-    ~Run() { --of_.under_way_; }
-    Run(const Run&) = delete;
-    Run& operator=(const Run&) = delete;
-
-   private:
-    Traffic& of_;
-  };
-
-  class Trial {
-   public:
-    explicit Trial(Traffic& of) : of_(of) {
+    Wait(Traffic& of, Kind kind) : of_(of) {
       const MutexLock lock(of_.mutex_);
-      of_.trials_.push_back({this, Clock::now()});
+      of_.waits_.push_back({this, kind, Clock::now()});
+      of_.runs_ += kind == kRun ? 1 : 0;
     }
-    ~Trial() {
+    ~Wait() {
       const MutexLock lock(of_.mutex_);
-      std::erase_if(of_.trials_, [this](const Awaited& each) { return each.by == this; });
+      std::erase_if(of_.waits_, [this](const Awaited& each) { return each.by == this; });
     }
-    Trial(const Trial&) = delete;
-    Trial& operator=(const Trial&) = delete;
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
 
    private:
     Traffic& of_;
   };
 
   /// Runs so far, those under way included.
-  uint64_t begun() const { return begun_; }
-  bool busy() const { return under_way_ > 0; }
-  /// Whether a measurement has been awaited since before that time.
-  bool awaits_trial_since(Clock::time_point before) const {
+  uint64_t runs() const {
     const MutexLock lock(mutex_);
-    return std::ranges::any_of(trials_, [before](const Awaited& each) { return each.since < before; });
+    return runs_;
+  }
+  /// A run is under way.
+  bool busy() const {
+    const MutexLock lock(mutex_);
+    return std::ranges::any_of(waits_, [](const Awaited& each) { return each.kind == kRun; });
+  }
+  /// A thread has waited since before that time.
+  bool waits_since(Clock::time_point before) const {
+    const MutexLock lock(mutex_);
+    return std::ranges::any_of(waits_, [before](const Awaited& each) { return each.since < before; });
   }
 
  private:
   static constexpr int kMost = 64;
   struct Awaited {
-    const Trial* by;
+    const Wait* by;
+    Kind kind;
     Clock::time_point since;
   };
 
-  std::atomic<uint64_t> begun_ = 0;
-  std::atomic<int> under_way_ = 0;
   mutable Mutex mutex_;
-  std::vector<Awaited> trials_ SERIN_GUARDED_BY(mutex_);
+  std::vector<Awaited> waits_ SERIN_GUARDED_BY(mutex_);
+  uint64_t runs_ SERIN_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace serin::kernels::cuda

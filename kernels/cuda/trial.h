@@ -23,7 +23,7 @@ class Trial {
     traffic_ = &Traffic::of(device);
   }
   ~Trial() {
-    const Traffic::Trial awaited(*traffic_);  // memory is freed once the device has done all of its work
+    const Traffic::Wait wait(*traffic_, Traffic::kMeasurement);  // memory is freed once the device has done all of its work
     if (stream_) cudaStreamDestroy(stream_);
     for (void* const each : memory_) cudaFree(each);
     if (scratch_) cudaFree(scratch_);
@@ -49,7 +49,7 @@ class Trial {
   template <class F>
   std::optional<double> time(size_t scratch_bytes, F&& run) {
     if (!works_ || !has_scratch(scratch_bytes)) return std::nullopt;
-    const Traffic::Trial awaited(*traffic_);
+    const Traffic::Wait wait(*traffic_, Traffic::kMeasurement);
     return time_runs([&] { return run(scratch_); });
   }
 

@@ -102,7 +102,7 @@ TEST_F(Remembers, WhatOthersAppendMeanwhile) {
 TEST_F(Remembers, WhatWasMeasuredBesideRunsUntilTheDeviceIsIdle) {
   Traffic traffic;
   {
-    const Traffic::Run run(traffic);
+    const Traffic::Wait run(traffic, Traffic::kRun);
     Tactics tactics(folder_, "a device", nullptr, &traffic);
     choose(tactics);
     EXPECT_EQ(choose(tactics), 1);
@@ -123,7 +123,7 @@ TEST_F(Remembers, ThatARunCameBetween) {
   {
     Tactics tactics(folder_, "a device", nullptr, &traffic);
     tactics.choose("matmul 1 2 3", 1, [&](int) -> std::optional<double> {
-      const Traffic::Run run(traffic);
+      const Traffic::Wait run(traffic, Traffic::kRun);
       return 0.5;
     });
   }
