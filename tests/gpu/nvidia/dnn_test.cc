@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "kernels/device_weights.h"
-#include "tests/gpu/nvidia/fake_blas.h"
+#include "tests/gpu/nvidia/failing_calls.h"
 #include "tests/gpu/nvidia/fake_dnn.h"
 #include "tests/gpu/on_device.h"
 
@@ -241,27 +241,11 @@ TEST_F(Dnn, IsUsedByOneThreadAtATime) {
 /// Of the library's calls, each fails once: the graph is refused with a reason, or right.
 TEST_F(Dnn, SurvivesTheFailureOfAnyCall) {
   const Case c = convolution(DType::kFloat16, kWindows[0], true, true, true, UnaryFn::kRelu);
-  const Tensor expected = run_reference(c)[0];
-  int refused = 0, right = 0;
-  for (int call = 0;; ++call) {
+  const Survived seen = expect_survives_failures(c, fake_dnn::rules.calls_before_failure, [&](std::string& why) {
     libraries.tactics = std::make_shared<cuda::Tactics>("", "a device");
-    std::string why;
-    fake_dnn::rules.calls_before_failure = call;
-    const auto kernel = prepared(cuda::prepare_conv_dnn, c, why);
-    const bool all_done = fake_dnn::rules.calls_before_failure >= 0;
-    fake_dnn::rules.calls_before_failure = -1;
-    if (kernel) {
-      expect_near(run_on_device(*device_backend().device(), *kernel, c)[0], expected, {.relative = 1e-3, .absolute = 1e-6},
-                  "call " + std::to_string(call));
-      ++right;
-    } else {
-      EXPECT_NE(why, "") << call;
-      ++refused;
-    }
-    if (all_done) break;
-    ASSERT_LT(call, 10000);
-  }
-  EXPECT_GT(right, 5);
+    return prepared(cuda::prepare_conv_dnn, c, why);
+  });
+  EXPECT_GT(seen.right, 5);
 }
 
 }  // namespace

@@ -1,21 +1,18 @@
 #include "tests/gpu/nvidia/fake_blas.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <vector>
 
-#include "kernels/float16.h"
+#include "tests/gpu/nvidia/fake_numbers.h"
 
 struct cublasLtContext {
   int device = 0;
 };
 
 namespace fake_blas {
-
-using namespace serin::kernels;  // NOLINT: types and conversions of 16-bit floats
 
 Rules rules;
 uint64_t products = 0, refusals = 0;
@@ -60,7 +57,7 @@ cublasStatus_t refuse(const char* why, cublasStatus_t status = CUBLAS_STATUS_INV
   return status;
 }
 
-bool fails_now() { return rules.calls_before_failure >= 0 && rules.calls_before_failure-- == 0; }
+bool fails_now() { return fake::fails_now(rules.calls_before_failure); }
 
 template <class T>
 cublasStatus_t set(T& value, const void* from, size_t bytes) {
@@ -77,32 +74,15 @@ bool has_gelu(uint32_t epilogue) { return epilogue == CUBLASLT_EPILOGUE_GELU || 
 
 size_t size_of(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
 
-double load(cudaDataType_t type, const void* at, int64_t i) {
-  if (type == CUDA_R_32F) return static_cast<double>(static_cast<const float*>(at)[i]);
-  if (type == CUDA_R_16F) return static_cast<double>(to_float(static_cast<const Half*>(at)[i]));
-  return static_cast<double>(to_float(static_cast<const BFloat16*>(at)[i]));
+serin::DType dtype_of(cudaDataType_t type) {
+  using serin::DType;
+  return type == CUDA_R_32F ? DType::kFloat32 : type == CUDA_R_16F ? DType::kFloat16 : DType::kBFloat16;
 }
-void store(cudaDataType_t type, void* at, int64_t i, double value) {
-  const auto rounded = static_cast<float>(value);
-  if (type == CUDA_R_32F) static_cast<float*>(at)[i] = rounded;
-  if (type == CUDA_R_16F) static_cast<Half*>(at)[i] = to_half(rounded);
-  if (type == CUDA_R_16BF) static_cast<BFloat16*>(at)[i] = to_bfloat16(rounded);
-}
-
-/// 10 bits of the fraction, as tensor cores read it.
-double tf32(double value) {
-  const auto single = static_cast<float>(value);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &single, 4);
-  bits = (bits + 0x1000u) & ~0x1FFFu;
-  float rounded = 0;
-  std::memcpy(&rounded, &bits, 4);
-  return static_cast<double>(rounded);
-}
+double load(cudaDataType_t type, const void* at, int64_t i) { return fake::load(dtype_of(type), at, i); }
 
 double activated(uint32_t epilogue, double x) {
   if (has_relu(epilogue)) return x > 0 ? x : x != x ? x : 0;
-  if (has_gelu(epilogue)) return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  if (has_gelu(epilogue)) return fake::gelu_tanh(x);
   return x;
 }
 
@@ -168,7 +148,7 @@ void multiply(const Problem& p, float alpha, const void* a, const void* b, float
         for (int64_t i = 0; i < k; ++i) {
           const double x = load(p.a.type, a, batch * p.a.step + (turned_a ? row * p.a.leading + i : i * p.a.leading + row));
           const double y = load(p.b.type, b, batch * p.b.step + (turned_b ? i * p.b.leading + column : column * p.b.leading + i));
-          sum += rounds ? tf32(x) * tf32(y) : x * y;
+          sum += rounds ? fake::tf32(x) * fake::tf32(y) : x * y;
         }
         sum *= static_cast<double>(alpha);
         if (beta != 0) sum += static_cast<double>(beta) * load(p.c.type, c, batch * p.c.step + column * p.c.leading + row);
@@ -177,7 +157,8 @@ void multiply(const Problem& p, float alpha, const void* a, const void* b, float
       }
     for (int64_t column = 0; column < p.d.columns; ++column)
       for (int64_t row = 0; row < p.d.rows; ++row)
-        store(p.d.type, d, batch * p.d.step + column * p.d.leading + row, results[static_cast<size_t>(column * p.d.rows + row)]);
+        fake::store(dtype_of(p.d.type), d, batch * p.d.step + column * p.d.leading + row,
+                    results[static_cast<size_t>(column * p.d.rows + row)]);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "tests/gpu/nvidia/fake_dnn_operations.h"
+#include "tests/gpu/nvidia/fake_numbers.h"
 
 struct cudnnContext {
   int device = 0;
@@ -40,7 +41,7 @@ using Mode = PointwiseMode_t;
 
 constexpr int64_t kAlignment = 16;
 
-bool fails_now() { return fake_dnn::rules.calls_before_failure >= 0 && fake_dnn::rules.calls_before_failure-- == 0; }
+bool fails_now() { return fake::fails_now(rules.calls_before_failure); }
 
 /// A handle has one stream at a time, so it is used by one thread at a time.
 class Use {
@@ -323,8 +324,9 @@ fe::error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_ma
     for (const auto& [tensor, at] : places) {
       if (!tensor->input) continue;
       Values& read = values.emplace(tensor, Values(tensor->dim)).first->second;
-      each_index(tensor->dim,
-                 [&, t = tensor, p = at](const Sizes& i, size_t n) { read.at[n] = load(t->data_type, p, position_of(i, t->stride)); });
+      each_index(tensor->dim, [&, t = tensor, p = at](const Sizes& i, size_t n) {
+        read.at[n] = fake::load(dtype_of(t->data_type), p, position_of(i, t->stride));
+      });
     }
     for (const Node& node : nodes) {
       std::vector<Values> in;
@@ -332,8 +334,9 @@ fe::error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_ma
       values[node.result.get()] = node.compute(in, rounds);
     }
     const Values& y = values.at(result);
-    each_index(result->dim,
-               [&](const Sizes& i, size_t n) { store(result->data_type, places.at(result), position_of(i, result->stride), y.at[n]); });
+    each_index(result->dim, [&](const Sizes& i, size_t n) {
+      fake::store(dtype_of(result->data_type), places.at(result), position_of(i, result->stride), y.at[n]);
+    });
   });
   return submitted == cudaSuccess ? fe::error_t() : refuse("the stream does not take it");
 }

@@ -1,10 +1,9 @@
 #include "tests/gpu/nvidia/fake_dnn_operations.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
-#include "kernels/float16.h"
+#include "tests/gpu/nvidia/fake_numbers.h"
 
 namespace fake_dnn {
 
@@ -25,29 +24,10 @@ void each_index(const Sizes& dims, const std::function<void(const Sizes&, size_t
 
 size_t size_of(fe::DataType_t type) { return type == fe::DataType_t::FLOAT ? 4 : 2; }
 
-double load(fe::DataType_t type, const void* at, int64_t i) {
-  using namespace serin::kernels;  // NOLINT: conversions of 16-bit floats
-  if (type == fe::DataType_t::FLOAT) return static_cast<double>(static_cast<const float*>(at)[i]);
-  if (type == fe::DataType_t::HALF) return static_cast<double>(to_float(static_cast<const Half*>(at)[i]));
-  return static_cast<double>(to_float(static_cast<const BFloat16*>(at)[i]));
+serin::DType dtype_of(fe::DataType_t type) {
+  using serin::DType;
+  return type == fe::DataType_t::FLOAT ? DType::kFloat32 : type == fe::DataType_t::HALF ? DType::kFloat16 : DType::kBFloat16;
 }
-void store(fe::DataType_t type, void* at, int64_t i, double value) {
-  using namespace serin::kernels;  // NOLINT: as above
-  const auto rounded = static_cast<float>(value);
-  if (type == fe::DataType_t::FLOAT) static_cast<float*>(at)[i] = rounded;
-  if (type == fe::DataType_t::HALF) static_cast<Half*>(at)[i] = to_half(rounded);
-  if (type == fe::DataType_t::BFLOAT16) static_cast<BFloat16*>(at)[i] = to_bfloat16(rounded);
-}
-
-namespace {
-
-/// 10 bits of the fraction are left, as tensor cores read floats.
-double tf32(double value) {
-  const auto bits = (std::bit_cast<uint32_t>(static_cast<float>(value)) + 0x1000u) & ~0x1FFFu;
-  return static_cast<double>(std::bit_cast<float>(bits));
-}
-
-}  // namespace
 
 double activated(const fe::graph::Pointwise_attributes& node, double x) {
   switch (node.mode) {
@@ -61,7 +41,7 @@ double activated(const fe::graph::Pointwise_attributes& node, double x) {
     case Mode::SIGMOID_FWD: return 1 / (1 + std::exp(-x));
     case Mode::SWISH_FWD: return x / (1 + std::exp(-static_cast<double>(node.swish_beta.value_or(1)) * x));
     case Mode::GELU_FWD: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-    case Mode::GELU_APPROX_TANH_FWD: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Mode::GELU_APPROX_TANH_FWD: return fake::gelu_tanh(x);
     case Mode::ADD:
     case Mode::NOT_SET: break;
   }
@@ -101,7 +81,7 @@ Values convolve(const Values& x, const Values& w, const fe::graph::Conv_fprop_at
         weight.push_back(tap[i - 1]);
         if (in.back() < 0 || in.back() >= x.dims[i]) return;
       }
-      sum += rounds ? tf32(x(in)) * tf32(w(weight)) : x(in) * w(weight);
+      sum += rounds ? fake::tf32(x(in)) * fake::tf32(w(weight)) : x(in) * w(weight);
     });
     y.at[at] = sum;
   });

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/backend.h"
+
 namespace fake_dnn {
 
 namespace fe = cudnn_frontend;
@@ -45,9 +47,7 @@ struct Values {
 /// In the order of rows: `visit` gets the index and its number.
 void each_index(const Sizes& dims, const std::function<void(const Sizes&, size_t)>& visit);
 
-/// An element of memory, as the library's types are stored.
-double load(fe::DataType_t type, const void* at, int64_t i);
-void store(fe::DataType_t type, void* at, int64_t i, double value);
+serin::DType dtype_of(fe::DataType_t type);
 size_t size_of(fe::DataType_t type);
 
 // Sizes of the result, or the reason why there is none.

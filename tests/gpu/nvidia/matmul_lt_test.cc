@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "kernels/device_weights.h"
+#include "tests/gpu/nvidia/failing_calls.h"
 #include "tests/gpu/nvidia/fake_blas.h"
 #include "tests/gpu/on_device.h"
 
@@ -170,30 +171,14 @@ TEST_F(MatMulLt, SaysWhyItRefuses) {
 /// Of the library's calls, each fails once. The product is refused with a reason, or right, or a fault: never wrong.
 TEST_F(MatMulLt, SurvivesTheFailureOfAnyCall) {
   const Case c = product(DType::kFloat16, 6, 16, 8, {.bias = true, .epilogue = {.activation = UnaryFn::kGeluTanh, .residual = true}});
-  const Tensor expected = run_reference(c)[0];
-  Device& device = *device_backend().device();
-  int refused = 0, right = 0;
-  for (int call = 0;; ++call) {
+  const Survived seen = expect_survives_failures(c, fake_blas::rules.calls_before_failure, [&](std::string& why) {
     libraries.tactics = std::make_shared<cuda::Tactics>("", "a device");  // measures anew
-    DeviceWeights weights(device);
+    DeviceWeights weights(*device_backend().device());
     PrepareContext context{&weights};
-    std::string why;
-    fake_blas::rules.calls_before_failure = call;
-    const auto kernel = cuda::prepare_matmul_lt(libraries, c.describe(), context, why);
-    const bool all_done = fake_blas::rules.calls_before_failure >= 0;
-    fake_blas::rules.calls_before_failure = -1;
-    if (kernel) {
-      expect_near(run_on_device(device, *kernel, c)[0], expected, {.relative = 1e-3, .absolute = 1e-6}, "call " + std::to_string(call));
-      ++right;
-    } else {
-      EXPECT_NE(why, "") << call;
-      ++refused;
-    }
-    if (all_done) break;
-    ASSERT_LT(call, 10000);
-  }
-  EXPECT_GT(right, 10);
-  EXPECT_EQ(refused, 0) << "a failure of one call leaves the library's other algorithms, or a product without epilogue";
+    return cuda::prepare_matmul_lt(libraries, c.describe(), context, why);
+  });
+  EXPECT_GT(seen.right, 10);
+  EXPECT_EQ(seen.refused, 0) << "a failure of one call leaves the library's other algorithms, or a product without epilogue";
 }
 
 }  // namespace
