@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
+#include <system_error>
 
 #include "runtime/base/log.h"
 #include "runtime/planner/admission.h"
@@ -20,31 +20,27 @@ namespace fs = std::filesystem;
 constexpr size_t kOrdinary = size_t{1} << 30;  // a server with small models needs less
 constexpr size_t kTimesTheFile = 40;           // weights, packed and plain, and arenas of all instances
 
-/// A file and the files next to it, where its weights may be; or all files of a folder.
+/// A file and the files next to it, where its weights may be; or all files of a folder. What cannot be read counts nothing.
 size_t bytes_of_files(const std::string& path) {
   std::error_code error;
   size_t bytes = 0;
-  const auto add = [&](const fs::directory_entry& file) {
-    std::error_code unreadable;
-    if (file.is_regular_file(unreadable)) bytes += file.file_size(unreadable);
+  const auto add_all = [&]<class Files>(Files files) {
+    for (; files != Files(); files.increment(error)) {
+      std::error_code unreadable;
+      if (!files->is_regular_file(unreadable)) continue;
+      const auto size = files->file_size(unreadable);
+      if (!unreadable) bytes += size;
+    }
   };
+  constexpr auto kSkip = fs::directory_options::skip_permission_denied;
   if (fs::is_directory(path, error))
-    for (const auto& file : fs::recursive_directory_iterator(path, error)) add(file);
-  else
-    for (const auto& file : fs::directory_iterator(fs::path(path).parent_path(), error)) add(file);
+    add_all(fs::recursive_directory_iterator(path, kSkip, error));
+  else  // a path without a folder is one of the working folder
+    add_all(fs::directory_iterator(fs::absolute(path, error).parent_path(), kSkip, error));
   return bytes;
 }
 
-size_t swap_bytes(const std::string& root) {
-  std::ifstream lines(root + "/proc/meminfo");
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("SwapTotal:")) return std::stoull(line.substr(line.find(':') + 1)) << 10;
-  return 0;
-}
-
 }  // namespace
-
-size_t most_memory(const std::string& root) { return serving::granted_memory(root) + swap_bytes(root); }
 
 std::function<Status(const std::string&, const std::string&, const serving::ModelSettings&)> memory_check(const std::string& how,
                                                                                                           planner::Machine machine) {
@@ -52,7 +48,7 @@ std::function<Status(const std::string&, const std::string&, const serving::Mode
   return [refuses = how == "refuse", machine = std::move(machine)](const std::string& name, const std::string& path,
                                                                    const serving::ModelSettings& settings) -> Status {
     if (settings.device.kind != engine::DeviceChoice::Kind::kCpu) return {};
-    const size_t limit = most_memory();
+    const size_t limit = serving::granted_memory() + serving::swap_memory();  // a limit of a control group is one of memory alone
     const planner::Resident now = planner::resident();
     if (limit == 0 || now.own + now.files + kOrdinary + kTimesTheFile * bytes_of_files(path) < limit) return {};
     const planner::Admission admission =

@@ -9,12 +9,9 @@
 
 namespace serin::cli {
 
+/// The memory is the smallest limit of the process's control groups, or that of the machine, and all swap.
 /// `how`: refuse, warn or off, for which it is empty. Models on devices are not checked: a device's own plan refuses those that do not fit.
 std::function<Status(const std::string& name, const std::string& path, const serving::ModelSettings& settings)> memory_check(
     const std::string& how, planner::Machine machine);
-
-/// Bytes that the process may have: the smallest limit of its control groups or the memory of the machine, and all swap. `root`: parent folder of
-/// /proc and /sys.
-size_t most_memory(const std::string& root = "");
 
 }  // namespace serin::cli

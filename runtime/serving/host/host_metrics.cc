@@ -86,6 +86,8 @@ size_t granted_memory(const std::string& root) {
   return bytes;
 }
 
+size_t swap_memory(const std::string& root) { return static_cast<size_t>(memory_bytes("SwapTotal:", root)); }
+
 std::vector<std::shared_ptr<void>> export_pinned_pool(metrics::Registry& registry) {
   const auto none = [] { return 0.0; };
   return {registry.gauge_callback("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes", {}, none),

@@ -21,4 +21,7 @@ std::vector<std::shared_ptr<void>> export_pinned_pool(metrics::Registry& registr
 /// of /proc and /sys.
 size_t granted_memory(const std::string& root = "");
 
+/// Bytes of the machine's swap; 0: it has none. `root`: likewise.
+size_t swap_memory(const std::string& root = "");
+
 }  // namespace serin::serving

@@ -111,6 +111,18 @@ def test_between_the_certain_and_the_plan_it_warns_and_serves(limited, large, tm
         assert call(f"{server.url}/v2/models/model/ready").status == 200
 
 
+def test_a_file_in_the_working_folder_is_measured_like_any_other(limited, large):
+    """With more memory than small models need, so that the sizes of files decide whether a plan is made."""
+    much = "serve", "--instances", 32, "--max-batch", 2048
+    warned = []
+    for place in (large.name, large):
+        command = [*limited(1200 * MIB), SERIN, *map(str, much), place, "--check"]
+        done = subprocess.run(command, cwd=large.parent, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        warned.append("memory: it may not fit: needs " in done.stderr)
+    assert warned == [True, True]
+
+
 def test_other_models_are_served_all_the_same(limited, large, repository, tmp_path):
     models = repository({"digits/1": MODELS / "digits/2/model.onnx", "large/1": large})
     with Process(tmp_path, "serve", "--models", models, *ON_FREE_PORTS, run_by=limited(90 * MIB)) as server:

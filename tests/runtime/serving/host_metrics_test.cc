@@ -34,6 +34,9 @@ TEST_F(Granted, WithoutControlGroupsAllThereIs) {
   write("proc/self/cgroup", "0::/\n");
   write("sys/fs/cgroup/memory.max", "max\n");
   EXPECT_EQ(memory_mib(), 8192u);
+  EXPECT_EQ(swap_memory(root_), 0u);
+  write("proc/meminfo", "MemTotal:        8388608 kB\nSwapCached:      1 kB\nSwapTotal:       2048 kB\n");
+  EXPECT_EQ(swap_memory(root_), size_t{2} << 20);
 }
 
 TEST_F(Granted, ByTheContainersGroupWhereThatIsTheTopmost) {
