@@ -8,7 +8,6 @@
 #include <set>
 #include <string_view>
 
-#include "runtime/planner/fit.h"
 #include "runtime/planner/keys.h"
 
 namespace serin::planner {
@@ -24,9 +23,7 @@ Result<double> bytes_of(const Node& parent, const char* key, double fallback) {
   if (!node) return fallback;
   SERIN_TRY(const std::string text, node->text());
   if (text == "0") return 0.0;
-  const auto value = parse_bytes(text);
-  if (!value) return node->error("must be bytes, such as 512Mi or 16G");
-  return static_cast<double>(*value);
+  return read_bytes(*node);
 }
 
 Result<Labels> labels_of(const Node& parent, const char* key) {

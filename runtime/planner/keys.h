@@ -1,11 +1,14 @@
-// keys.h: refuses keys of a file that have no meaning, and names the known key that a misspelled one most likely means.
+// keys.h: what the readers of the planner's files share: keys that have no meaning are refused, with the known key that is most likely meant; bytes.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include "runtime/base/config.h"
 #include "runtime/base/nearest_name.h"
+#include "runtime/planner/fit.h"
 
 namespace serin::planner {
 
@@ -20,6 +23,14 @@ inline Status only_keys(const config::Node& node, std::initializer_list<std::str
       break;
     }
   return error;
+}
+
+/// "512Mi", "16G"; an error names the place.
+inline Result<double> read_bytes(const config::Node& node) {
+  SERIN_TRY(const std::string text, node.text());
+  const auto bytes = parse_bytes(text);
+  if (!bytes) return node.error("must be bytes, such as 512Mi or 16G");
+  return static_cast<double>(*bytes);
 }
 
 }  // namespace serin::planner

@@ -174,9 +174,7 @@ class Maker {
     offer.replicas = replicas(offer.rate);
     offer.fewest_replicas = replicas(offer.best_rate);
     const double of_one = (wanted_.demand.rps > 0 ? wanted_.demand.rps / offer.replicas : offer.rate) / servers;
-    double share = wanted_.demand.slos.empty() ? 0.99 : 0;
-    for (const Slo& slo : wanted_.demand.slos) share = std::max(share, slo.share);
-    offer.late_at = latency(slow, of_one, share);
+    offer.late_at = latency(slow, of_one, wanted_.demand.strictest_share());
     offer.in_flight = std::max(1.0, offer.rate * latency(slow, offer.rate / servers, 0.5));
   }
 

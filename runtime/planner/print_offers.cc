@@ -39,12 +39,6 @@ std::string demand_of(const Demand& demand) {
   return text;
 }
 
-std::string percentile_of(const Demand& demand) {
-  double share = demand.slos.empty() ? 0.99 : 0;
-  for (const Slo& slo : demand.slos) share = std::max(share, slo.share);
-  return fmt::format("p{:.6g}", 100 * share);
-}
-
 std::string choice(const Offers& offers, const Offer& best) {
   std::string text =
       fmt::format("\n{}: {} in {}, batches up to {}, {} instance{}, {} replica{}\n", demand_of(offers.demand), best.name, best.precision,
@@ -56,8 +50,8 @@ std::string choice(const Offers& offers, const Offer& best) {
     if (best.fewest_replicas < best.replicas)
       rows.emplace_back("replicas", fmt::format("{}; {} would do by the fast end: calibrate, or scale by what is measured", best.replicas,
                                                 best.fewest_replicas));
-    rows.emplace_back("latency", fmt::format("{} within {:.3g} ms, an upper bound for requests at random times",
-                                             percentile_of(offers.demand), best.late_at * 1e3));
+    rows.emplace_back("latency", fmt::format("p{:.6g} within {:.3g} ms, an upper bound for requests at random times",
+                                             100 * offers.demand.strictest_share(), best.late_at * 1e3));
   }
   rows.emplace_back("memory", best.on_card() ? fmt::format("{} of the card's {}, {} of the host", short_bytes(best.needs),
                                                            short_bytes(best.has), short_bytes(best.process))

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <filesystem>
 
-#include "runtime/planner/fit.h"
 #include "runtime/planner/keys.h"
 
 namespace serin::planner {
@@ -26,11 +25,13 @@ std::string small(std::string_view text) {
   return result;
 }
 
+/// A list's items; of anything else, itself.
+std::vector<Node> items_or_one(const Node& node) { return node.is_list() ? node.items() : std::vector<Node>{node}; }
+
 /// A word, or a list of words.
 Result<std::vector<std::string>> words(const Node& node) {
   std::vector<std::string> all;
-  const std::vector<Node> items = node.is_list() ? node.items() : std::vector<Node>{node};
-  for (const Node& item : items) {
+  for (const Node& item : items_or_one(node)) {
     SERIN_TRY(std::string word, item.text());
     if (word.empty()) return item.error("is empty");
     all.push_back(std::move(word));
@@ -139,8 +140,7 @@ class TaskReader {
   }
 
   Status read_preferred(const Node& names) {
-    const std::vector<Node> items = names.is_list() ? names.items() : std::vector<Node>{names};
-    for (const Node& item : items) {
+    for (const Node& item : items_or_one(names)) {
       SERIN_TRY(const std::string name, item.text());
       auto devices = catalogue_.find_all(name);
       if (!devices) return item.error(devices.error().message + "; --catalogue adds devices");
@@ -167,8 +167,7 @@ class TaskReader {
     SERIN_TRY(task_.demand.rps, node.number("rps", 1e-6, 1e9, 0));
     const auto slo = node.find("slo");
     if (!slo) return {};
-    const std::vector<Node> items = slo->is_list() ? slo->items() : std::vector<Node>{*slo};
-    for (const Node& item : items) {
+    for (const Node& item : items_or_one(*slo)) {
       SERIN_TRY(const std::string text, item.text());
       auto parsed = parse_slo(text);
       if (!parsed) return item.error(parsed.error().message);
@@ -223,6 +222,11 @@ bool Policy::prefers(const Device* device) const {
   });
 }
 
+double Demand::strictest_share() const {
+  constexpr double kUsual = 0.99;
+  return slos.empty() ? kUsual : std::ranges::max(slos, {}, &Slo::share).share;
+}
+
 Result<std::map<std::string, Quota>> read_quotas(const Node& tenants) {
   std::map<std::string, Quota> quotas;
   if (!tenants.is_map()) return tenants.error("must be a map from a tenant's name to its limits");
@@ -236,10 +240,7 @@ Result<std::map<std::string, Quota>> read_quotas(const Node& tenants) {
         *place = static_cast<int>(count);
       }
     if (const auto memory = node.find("memory")) {
-      SERIN_TRY(const std::string text, memory->text());
-      const auto bytes = parse_bytes(text);
-      if (!bytes) return memory->error("must be bytes, such as 512Mi or 16G");
-      quota.memory = static_cast<double>(*bytes);
+      SERIN_TRY(quota.memory, read_bytes(*memory));
     }
     if (const auto cost = node.find("hourly_cost")) {
       SERIN_TRY(quota.hourly_cost, cost->number(0, 1e9));

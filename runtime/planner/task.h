@@ -50,6 +50,8 @@ struct Policy {
 struct Demand {
   double rps = 0;  ///< requests of one row each second; 0: one replica is asked for
   std::vector<Slo> slos;
+
+  double strictest_share() const;  ///< the largest of the SLOs' shares; 0.99 without one
 };
 
 /// A key of the file that has no effect, or another one than its name says.
