@@ -12,6 +12,7 @@
 
 #include "runtime/base/json_quote.h"
 #include "runtime/base/version.h"
+#include "runtime/planner/places.h"
 
 namespace serin::planner {
 namespace {
@@ -26,17 +27,6 @@ struct Mount {
   std::vector<std::string> arguments;  ///< of `serin serve`
 };
 
-bool is_model_folder(const fs::path& place) {
-  std::error_code error;
-  if (fs::is_regular_file(place, error)) return false;
-  for (const auto& entry : fs::directory_iterator(place, error)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file(error) && (name.starts_with("model.") || name.starts_with("saved_model"))) return true;
-    if (!name.empty() && std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0; })) return true;
-  }
-  return false;
-}
-
 /// A file is bound with its folder, where its weights may lie, too.
 Mount mount_of(const Deployment& deployment) {
   std::error_code error;
@@ -45,14 +35,14 @@ Mount mount_of(const Deployment& deployment) {
     const std::string inside = "/models/" + deployment.name;
     return {place.parent_path().string(), inside, {"--name", deployment.name, inside + "/" + place.filename().string()}};
   }
-  if (is_model_folder(place)) {
+  if (is_one_model(place.string())) {
     const std::string inside = "/models/" + deployment.name;
     return {place.string(), inside, {"--name", deployment.name, inside}};
   }
   return {place.string(), "/models", {"--models", "/models"}};
 }
 
-std::vector<std::string> serve_arguments(const Deployment& deployment, const Offer& offer, const Mount& mount) {
+std::vector<std::string> serve_arguments(const Offer& offer, const Mount& mount) {
   std::vector<std::string> all = {"serve"};
   all.insert(all.end(), mount.arguments.begin(), mount.arguments.end());
   const auto add = [&](const char* flag, const std::string& value) { all.insert(all.end(), {flag, value}); };
@@ -61,7 +51,6 @@ std::vector<std::string> serve_arguments(const Deployment& deployment, const Off
   add("--instances", std::to_string(offer.instances));
   add("--precision", offer.precision);
   if (offer.on_card()) add("--device", "cuda");
-  all.insert(all.end(), deployment.flags.begin(), deployment.flags.end());
   return all;
 }
 
@@ -160,7 +149,7 @@ std::string kubernetes_text(const Deployment& deployment, const Offers& offers) 
   const Mount mount = mount_of(deployment);
   const std::string name = object_name(deployment.name);
   std::string words;
-  for (const std::string& word : serve_arguments(deployment, offer, mount)) words += fmt::format("        - {}\n", in_json(word));
+  for (const std::string& word : serve_arguments(offer, mount)) words += fmt::format("        - {}\n", in_json(word));
   const bool loaded = offers.demand.rps > 0;
   std::string text = fmt::format("# {} of {}; its memory is an upper bound. The claim `models` has {} at {}.\n", name, offer.name,
                                  mount.host, mount.inside);
@@ -258,7 +247,7 @@ std::string docker_text(const Deployment& deployment, const Offers& offers) {
   if (offer.on_card()) add("--gpus", offer.slice.empty() ? "1" : "device=MIG-UUID");
   add("-v", mount.host + ":" + mount.inside + ":ro");
   words.push_back(image_of(deployment, offer));
-  for (const std::string& word : serve_arguments(deployment, offer, mount)) words.push_back(word);
+  for (const std::string& word : serve_arguments(offer, mount)) words.push_back(word);
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted_for_shell(word);
   const char* const slice = "# MIG-UUID: that of the slice, as nvidia-smi -L prints it\n";

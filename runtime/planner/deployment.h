@@ -10,10 +10,9 @@
 namespace serin::planner {
 
 struct Deployment {
-  std::string name;                ///< of the model
-  std::string place;               ///< the file or folder that `plan` was given
-  std::string image;               ///< empty: serin:VERSION, for cards serin:cuda
-  std::vector<std::string> flags;  ///< of `serin serve`, more than the offer has
+  std::string name;   ///< of the model
+  std::string place;  ///< the file or folder that `plan` was given
+  std::string image;  ///< empty: serin:VERSION, for cards serin:cuda
   std::optional<int> most_replicas;
 };
 

@@ -16,15 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether the folder is that of one model: its versions lie in it, or the model itself.
-bool is_one_model(const std::string& folder) {
-  if (formats::find_model_file(folder, "model.onnx")) return true;
-  const auto inside = serving::list_folder(folder);
-  return inside && std::ranges::any_of(inside->folders, [&](const std::string& name) {
-           return serving::version_of_folder(name) && formats::find_model_file((fs::path(folder) / name).string(), "model.onnx");
-         });
-}
-
 std::string last_name(const std::string& path) {
   const fs::path clean = fs::path(path).lexically_normal();
   return (clean.has_filename() ? clean : clean.parent_path()).filename().string();
@@ -54,6 +45,14 @@ Status add_versions(const std::string& name, const serving::ModelFiles& files, s
 }
 
 }  // namespace
+
+bool is_one_model(const std::string& folder) {
+  if (formats::find_model_file(folder, "model.onnx")) return true;
+  const auto inside = serving::list_folder(folder);
+  return inside && std::ranges::any_of(inside->folders, [&](const std::string& name) {
+           return serving::version_of_folder(name) && formats::find_model_file((fs::path(folder) / name).string(), "model.onnx");
+         });
+}
 
 Result<std::vector<FoundModel>> find_models(const std::vector<std::string>& places) {
   std::vector<FoundModel> found;

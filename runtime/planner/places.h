@@ -15,6 +15,9 @@ struct FoundModel {
   serving::ModelSettings settings;
 };
 
+/// Whether the folder is that of one model: its versions lie in it, or the model itself.
+bool is_one_model(const std::string& folder);
+
 /// The versions that `serve` would load. kNotFound names the place if there is none.
 Result<std::vector<FoundModel>> find_models(const std::vector<std::string>& places);
 

@@ -90,7 +90,6 @@ std::string print_deployment(const LoadFlags& flags, const LoadQuestion& load, c
   const planner::Deployment deployment{.name = load.task.model_name.empty() ? answer.models.front().name : load.task.model_name,
                                        .place = load.places.front(),
                                        .image = flags.image,
-                                       .flags = {},
                                        .most_replicas = load.task.policy.most_replicas};
   return flags.format == "docker" ? planner::docker_text(deployment, offers) : planner::kubernetes_text(deployment, offers);
 }
