@@ -26,16 +26,21 @@ double size_of(const Fleet& fleet, const WantedModel& model) {
   return size;
 }
 
+std::vector<double> sizes_of(const Fleet& fleet, const std::vector<WantedModel>& wanted) {
+  std::vector<double> sizes;
+  sizes.reserve(wanted.size());
+  for (const WantedModel& model : wanted) sizes.push_back(size_of(fleet, model));
+  return sizes;
+}
+
 using Order = std::vector<size_t>;
 
 /// `draw`: a factor for each size.
 template <class Draw>
-Order largest_first(const Fleet& fleet, const std::vector<WantedModel>& wanted, Draw draw) {
-  Order order(wanted.size());
+Order largest_first(std::vector<double> sizes, Draw draw) {
+  Order order(sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::vector<double> sizes;
-  sizes.reserve(wanted.size());
-  for (const WantedModel& model : wanted) sizes.push_back(size_of(fleet, model) * draw());
+  for (double& size : sizes) size *= draw();
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return sizes[a] > sizes[b]; });
   return order;
 }
@@ -101,9 +106,10 @@ class Filler {
 };
 
 template <class Size, class Choice>
-std::vector<Placed> fill(const Fleet& fleet, const std::vector<WantedModel>& wanted, bool one_each, Size size, Choice choice) {
+std::vector<Placed> fill(const Fleet& fleet, const std::vector<WantedModel>& wanted, const std::vector<double>& sizes, bool one_each,
+                         Size size, Choice choice) {
   Filler filler(fleet, wanted, one_each);
-  for (const size_t model : largest_first(fleet, wanted, size)) filler.add(model, options_in_order(wanted[model], choice));
+  for (const size_t model : largest_first(sizes, size)) filler.add(model, options_in_order(wanted[model], choice));
   return std::move(filler).placed();
 }
 
@@ -133,12 +139,13 @@ std::vector<Placed> first_fit(const Fleet& fleet, const std::vector<WantedModel>
   constexpr size_t kMostTries = 2000, kMostWork = 20'000'000;  // models times accelerators
   constexpr double kWider = 0.3;                               // of a size
   const size_t tries = std::min(kMostTries, kMostWork / std::max<size_t>(1, wanted.size() * use_of(fleet, wanted, {}).all));
-  std::vector<Placed> best = fill(fleet, wanted, false, unchanged, unchanged);
+  const std::vector<double> sizes = sizes_of(fleet, wanted);  // the same in every try
+  std::vector<Placed> best = fill(fleet, wanted, sizes, false, unchanged, unchanged);
   auto least = cost_of_all(fleet, wanted, best);
   std::mt19937_64 random(1);
   for (size_t i = 0; i < tries; ++i) {
     std::uniform_real_distribution<double> factor(1 - kWider, 1 + kWider), any(0, 1);
-    std::vector<Placed> other = fill(fleet, wanted, false, [&] { return factor(random); }, [&] { return any(random); });
+    std::vector<Placed> other = fill(fleet, wanted, sizes, false, [&] { return factor(random); }, [&] { return any(random); });
     const auto cost = cost_of_all(fleet, wanted, other);
     if (cost >= least) continue;
     least = cost;
@@ -148,7 +155,7 @@ std::vector<Placed> first_fit(const Fleet& fleet, const std::vector<WantedModel>
 }
 
 std::vector<Placed> one_each(const Fleet& fleet, const std::vector<WantedModel>& wanted) {
-  return fill(fleet, wanted, true, unchanged, unchanged);
+  return fill(fleet, wanted, sizes_of(fleet, wanted), true, unchanged, unchanged);
 }
 
 }  // namespace serin::planner

@@ -6,8 +6,6 @@
 #include <limits>
 #include <map>
 
-#include "runtime/planner/free_room.h"
-
 namespace serin::planner {
 namespace {
 
@@ -26,12 +24,15 @@ PackingProgram::PackingProgram(const Fleet& fleet, const std::vector<WantedModel
       if (columns.back() >= 0) open_.push_back({node, card, columns.back(), cost});
     }
   }
+  const FreeRoom room(fleet, wanted);
+  double highest = 1;
+  for (const Open& open : open_) highest = std::max(highest, open.cost);
   for (size_t model = 0; model < wanted.size(); ++model) {
     Row one{.lower = -kEndless, .upper = 1, .entries = {}};
     for (size_t option = 0; option < wanted[model].options.size(); ++option) {
       taken_.push_back({model, option, add(1, 0)});
       one.entries.emplace_back(taken_.back().column, 1.0);
-      add_places(model, option, taken_.back().column);
+      add_places(room, highest, model, option, taken_.back().column);
     }
     if (!one.entries.empty()) program_.rows.push_back(std::move(one));
   }
@@ -45,11 +46,8 @@ int PackingProgram::add(double upper, double cost) {
   return static_cast<int>(program_.columns.size()) - 1;
 }
 
-void PackingProgram::add_places(size_t model, size_t option, int taken) {
-  const FreeRoom room(fleet_, wanted_);
+void PackingProgram::add_places(const FreeRoom& room, double highest, size_t model, size_t option, int taken) {
   const Option& way = wanted_[model].options[option];
-  double highest = 1;
-  for (const Open& open : open_) highest = std::max(highest, open.cost);
   Row all{.lower = 0, .upper = 0, .entries = {{taken, -static_cast<double>(way.replicas)}}};
   for (size_t node = 0; node < fleet_.nodes.size(); ++node) {
     const size_t cards = way.kind.empty() ? 1 : fleet_.nodes[node].accelerators.size();
@@ -58,7 +56,7 @@ void PackingProgram::add_places(size_t model, size_t option, int taken) {
       const int most = room.fits(model, option, node, accelerator, way.replicas);
       if (most == 0) continue;
       const int column = add(most, highest * way.dislike);
-      places_.push_back({{model, option, node, accelerator, 0}, column, taken});
+      places_.push_back({{model, option, node, accelerator, 0}, column});
       all.entries.emplace_back(column, 1.0);
     }
   }

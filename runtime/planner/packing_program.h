@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "runtime/planner/free_room.h"
 #include "runtime/planner/integer_program.h"
 #include "runtime/planner/wanted.h"
 
@@ -32,7 +33,7 @@ class PackingProgram {
   };
   struct Where {
     Placed placed;
-    int column, taken;  ///< columns of x and z
+    int column;  ///< of x
   };
   struct Open {
     size_t node, accelerator;
@@ -40,7 +41,8 @@ class PackingProgram {
     double cost;
   };
   int add(double upper, double cost);
-  void add_places(size_t model, size_t option, int taken);
+  /// `room`: of the fleet before anything is placed; `highest`: cost of the most expensive accelerator that may come into use.
+  void add_places(const FreeRoom& room, double highest, size_t model, size_t option, int taken);
   void limit_cards();
   void limit_nodes();
   void limit_quotas();
