@@ -68,7 +68,7 @@ void FreeRoom::change(const Placed& placed, double sign) {
   if (found == quotas_.end()) return;
   Quota& quota = found->second;
   if (quota.devices && placed.accelerator) *quota.devices -= static_cast<int>(count);
-  if (quota.cores) *quota.cores -= static_cast<int>(std::lround(count * std::ceil(way.cores)));
+  if (quota.cores) *quota.cores -= count * way.cores;
   if (quota.memory) *quota.memory -= count * way.memory;
 }
 

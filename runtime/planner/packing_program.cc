@@ -125,7 +125,7 @@ void PackingProgram::limit_quotas() {
     };
     const auto way = [&](const Where& where) -> const Option& { return wanted_[where.placed.model].options[where.placed.option]; };
     if (quota.devices) limit(*quota.devices, [](const Where& where) { return where.placed.accelerator ? 1.0 : 0.0; });
-    if (quota.cores) limit(*quota.cores, [&](const Where& where) { return std::ceil(way(where).cores); });
+    if (quota.cores) limit(*quota.cores, [&](const Where& where) { return way(where).cores; });
     if (quota.memory) limit(*quota.memory / 1e9, [&](const Where& where) { return way(where).memory / 1e9; });
   }
 }

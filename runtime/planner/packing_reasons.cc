@@ -85,7 +85,7 @@ std::string quota_reason(const Quota& quota, const std::string& tenant, const Op
     return fmt::format("needs {} devices, and the quota of tenant '{}' has {} left", way.replicas, tenant, std::max(0, *quota.devices));
   if (quota.cores && way.replicas * way.cores > *quota.cores)
     return fmt::format("needs {}, and the quota of tenant '{}' has {} left", cores_text(way.replicas * way.cores), tenant,
-                       std::max(0, *quota.cores));
+                       cores_text(std::max(0.0, *quota.cores)));
   if (quota.memory && way.replicas * way.memory > *quota.memory)
     return fmt::format("needs {} of memory, and the quota of tenant '{}' has {} left", bytes_text(way.replicas * way.memory), tenant,
                        bytes_text(*quota.memory));

@@ -228,17 +228,21 @@ double Demand::strictest_share() const {
 }
 
 Result<std::map<std::string, Quota>> read_quotas(const Node& tenants) {
+  constexpr int64_t kMostOfAQuota = 1'000'000;
   std::map<std::string, Quota> quotas;
   if (!tenants.is_map()) return tenants.error("must be a map from a tenant's name to its limits");
   for (const std::string& name : tenants.keys()) {
     SERIN_TRY(const Node node, tenants.at(name));
     SERIN_CHECK(only_keys(node, {"devices", "cores", "memory", "hourly_cost"}));
     Quota quota;
-    for (const auto& [key, place] : {std::pair("devices", &quota.devices), std::pair("cores", &quota.cores)})
-      if (const auto value = node.find(key)) {
-        SERIN_TRY(const int64_t count, value->integer(0, 1'000'000));
-        *place = static_cast<int>(count);
-      }
+    if (const auto devices = node.find("devices")) {
+      SERIN_TRY(const int64_t count, devices->integer(0, kMostOfAQuota));
+      quota.devices = static_cast<int>(count);
+    }
+    if (const auto cores = node.find("cores")) {
+      SERIN_TRY(const int64_t count, cores->integer(0, kMostOfAQuota));
+      quota.cores = static_cast<double>(count);
+    }
     if (const auto memory = node.find("memory")) {
       SERIN_TRY(quota.memory, read_bytes(*memory));
     }

@@ -23,7 +23,7 @@ namespace serin::planner {
 /// The most that a tenant's models may take together. An absent one is not limited.
 struct Quota {
   std::optional<int> devices;         ///< cards, or slices of them
-  std::optional<int> cores;           ///< of hosts
+  std::optional<double> cores;        ///< of hosts
   std::optional<double> memory;       ///< bytes of hosts
   std::optional<double> hourly_cost;  ///< in the currency of the prices
 };

@@ -146,6 +146,24 @@ TEST(Packing, ModelsThatAreNotPlacedSayWhatTheyLack) {
   EXPECT_EQ(packing.most_models, 1u);
 }
 
+TEST(Packing, PartsOfACoreCountAsSuchInAQuota) {
+  Fleet fleet;
+  fleet.nodes.push_back(node("n", "L4", 24, 1));
+  fleet.quotas["t"] = {.devices = {}, .cores = 1, .memory = {}, .hourly_cost = {}};
+  std::vector<WantedModel> wanted = {model("a", "L4", 1, 0.1), model("b", "L4", 1, 0.1), model("c", "L4", 1, 0.1)};
+  for (WantedModel& each : wanted) {
+    each.tenant = "t";
+    each.options[0].cores = 0.5;
+  }
+  for (const Solver* const with : {&solver(), static_cast<const Solver*>(nullptr)}) {
+    const Packing packing = pack(fleet, wanted, with);
+    EXPECT_EQ(packing.why_no_solver, "");
+    check_limits(fleet, wanted, packing.placed);
+    ASSERT_THAT(packing.not_placed, SizeIs(1));
+    EXPECT_THAT(packing.not_placed[0].second, HasSubstr("needs 0.5 cores, and the quota of tenant 't' has 0 cores left"));
+  }
+}
+
 TEST(Packing, AsManyModelsAsPossibleArePlaced) {
   Fleet fleet;  // the large one alone, or three small ones
   fleet.nodes.push_back(node("n", "L4", 24, 1));
