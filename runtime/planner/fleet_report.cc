@@ -35,16 +35,11 @@ std::string places_text(const Fleet& fleet, const std::vector<WantedModel>& want
       const std::string names = models_at(wanted, packing, node, card);
       if (names.empty()) continue;
       const Accelerator& accelerator = place.accelerators[card];
-      double memory = accelerator.memory_used, time = accelerator.busy;
-      for (const Placed& each : packing.placed)
-        if (each.node == node && each.accelerator == card) {
-          memory += each.replicas * wanted[each.model].options[each.option].device_memory;
-          time += each.replicas * wanted[each.model].options[each.option].busy;
-        }
+      const CardUse use = use_of_card(fleet, wanted, packing.placed, node, card);
       rows.push_back(
           {place.name, fmt::format("{} {}", card, accelerator.name), names,
-           fmt::format("{} of {}", short_bytes(static_cast<size_t>(memory)), short_bytes(static_cast<size_t>(accelerator.memory))),
-           share_text(time)});
+           fmt::format("{} of {}", short_bytes(static_cast<size_t>(use.memory)), short_bytes(static_cast<size_t>(accelerator.memory))),
+           share_text(use.time)});
     }
   }
   return rows.size() > 1 ? "\n" + table(rows, "  ", 3) : std::string();

@@ -34,6 +34,15 @@ struct Packing {
 /// `solver`: null, or one that fails, leaves what first fit found.
 Packing pack(const Fleet& fleet, const std::vector<WantedModel>& wanted, const Solver* solver);
 
+/// The part of one accelerator that is taken, after some were placed.
+struct CardUse {
+  double memory = 0;  ///< bytes
+  double time = 0;    ///< share
+  bool in_use = false;
+};
+CardUse use_of_card(const Fleet& fleet, const std::vector<WantedModel>& wanted, const std::vector<Placed>& placed, size_t node,
+                    size_t card);
+
 /// The part of the accelerators in use that is taken, after some were placed.
 struct FleetUse {
   size_t in_use = 0, all = 0;
