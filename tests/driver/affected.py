@@ -18,6 +18,7 @@ from parts import CHECKS, COSTLY, DEVICES, E2E, FRONT, IMAGES, ROOT, TESTS, file
 
 CPP = (".h", ".cc", ".cuh", ".cu")
 SOURCES = ("kernels", "runtime", "router")
+LANDS_TOGETHER_S = 12 * 3600  # many small commits land at once, and nothing in a clone says which
 FOR_ALL = {"CMakeLists.txt", "tests/CMakeLists.txt", "tests/run", "deploy/install-deps", ".ci/run"}
 OF_ALL = ("tests/driver/", "deploy/requirements-", "cmake/")
 TEST_DATA = ("tests/data", "models", "tests/models")  # read by tests of nearly every folder
@@ -73,10 +74,16 @@ def front_depends_on():
 
 
 def base():
-    """Where the branch left origin/main; on main itself, the commit before."""
+    """Where the branch left origin/main. On main itself, the last commit that is so old that it did not land together with HEAD."""
     head = _git("rev-parse", "HEAD")
     fork = _git("merge-base", "HEAD", "origin/main", or_else="")
-    return fork if fork not in ("", head) else "HEAD~1"
+    if fork not in ("", head):
+        return fork
+    before = int(_git("show", "--no-patch", "--format=%ct", "HEAD")) - LANDS_TOGETHER_S
+    old = _git("rev-list", "-1", f"--before={before}", "HEAD")
+    if not old:
+        raise LookupError("every commit may have landed together with HEAD")
+    return old
 
 
 def changed_since(commit):

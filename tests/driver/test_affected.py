@@ -52,16 +52,20 @@ def test_changes_are_counted_from_a_reference(tmp_path, monkeypatch):
         subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments], cwd=tmp_path, check=True, capture_output=True)
 
     git("init", "-q", "-b", "main")
-    for name in "one", "two", "three":
+    for name, hour in ("one", 10), ("two", 23), ("three", 24):
         (tmp_path / name).write_text(name)
         git("add", ".")
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"{1_800_000_000 + hour * 3600} +0000")
+        if name == "two":
+            with pytest.raises(LookupError, match="landed together"):
+                affected.base()  # of one commit nothing is known
         git("commit", "-qm", name)
-    assert affected.changed_since(affected.base()) == ["three"]
+    assert affected.changed_since(affected.base()) == ["three", "two"], "landed within 12 hours"
     (tmp_path / "four").write_text("new")
     (tmp_path / "one").write_text("other")
-    assert affected.changed_since(affected.base()) == ["four", "one", "three"]
-    git("update-ref", "refs/remotes/origin/main", "HEAD~2")
     assert affected.changed_since(affected.base()) == ["four", "one", "three", "two"]
+    git("update-ref", "refs/remotes/origin/main", "HEAD~1")
+    assert affected.changed_since(affected.base()) == ["four", "one", "three"]
     assert affected.changed_since("HEAD") == ["four", "one"]
     with pytest.raises(LookupError, match="nowhere"):
         affected.narrow([], "nowhere")

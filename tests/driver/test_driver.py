@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+import affected
 import main
 import parts
 import process
@@ -240,15 +241,21 @@ def test_each_sanitizer_has_a_build_of_its_own_that_fails_alone(builds):
     assert builds[0] == [["graph_test"], ("asan", ["net_test", "proxy_test"]), ("tsan", ["net_test"])]
 
 
-def test_what_reads_from_outside_is_sanitized_in_every_run(builds, monkeypatch):
+def test_what_reads_from_outside_is_sanitized_once_it_changes(builds, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tests/run"])
     monkeypatch.setattr(main.signal, "signal", lambda *_: None)
     ran = []
     monkeypatch.setattr(runners, "run_part", lambda part: ran.append(part) or Outcome([Case(part.name, part.name, PASSED)]))
+    monkeypatch.setattr(affected, "touches", lambda name, _: name == parts.FRONT)
     main.main()
     front = [part.program for part in ran if part.kind == "front"]
     assert {"net_test", "protocol_test", "serving_test", "serin"} <= set(front)
     assert {f"{program}_sanitized" for program in front} <= set(builds[0][1])  # which "all" does not build
+    assert "gpu_test" not in [part.program for part in ran]
+    monkeypatch.setattr(affected, "touches", lambda name, _: name == parts.DEVICES)
+    ran.clear()
+    main.main()
+    assert "front" not in {part.kind for part in ran} and "gpu_test" in [part.program for part in ran]
 
 
 def test_no_end_to_end_test_runs_twice_and_none_is_lost():
