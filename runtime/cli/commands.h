@@ -32,6 +32,7 @@ void add_route(CLI::App& app, int& exit_code);
 void add_rollout(CLI::App& app, int& exit_code);
 void add_registry(CLI::App& app, int& exit_code);
 void add_release(CLI::App& app, int& exit_code);
+void add_tune(CLI::App& app, int& exit_code);
 void add_up(CLI::App& app, int& exit_code);
 void add_history(CLI::App& app, int& exit_code);
 void add_version(CLI::App& app, int& exit_code);

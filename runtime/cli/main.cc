@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   add_registry(app, exit_code);
   add_release(app, exit_code);
   add_history(app, exit_code);
+  add_tune(app, exit_code);
   add_up(app, exit_code);
   add_version(app, exit_code);
   try {

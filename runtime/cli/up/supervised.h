@@ -38,6 +38,7 @@ class Supervised {
 
   const std::string& name() const { return name_; }
   const std::string& log() const { return log_; }
+  pid_t pid() const { return pid_; }  ///< 0: it does not run
   std::vector<std::string>& arguments() { return arguments_; }
 
  private:
