@@ -1,4 +1,4 @@
-// npz_archive.cc: an .npz file is a zip archive of .npy files, stored as they are. It is read from the back: end record, central directory,
+// npz_archive.cc: an .npz file is a zip archive of .npy files, stored as they are or deflated. It is read from the back: end record, central directory,
 // one local header for each member. numpy.savez writes the records of zip64, where 32 bits of all ones refer to an extra field.
 
 #include "runtime/datasets/npz_archive.h"
@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/datasets/npz_inflate.h"
 #include "runtime/samples/npy.h"
 
 namespace serin::datasets {
@@ -32,28 +33,29 @@ T number_at(std::string_view bytes, size_t at) {  // requires at + sizeof(T) <= 
 struct Entry {
   std::string name;
   uint16_t method;
-  uint64_t size, local;
+  uint32_t crc;
+  uint64_t size, compressed, local;
 };
 
 /// Replaces the numbers that are in the extra field of zip64.
-bool widen(std::string_view extra, uint64_t compressed, Entry& entry) {
+bool widen(std::string_view extra, Entry& entry) {
   while (extra.size() >= 4) {
     const auto id = number_at<uint16_t>(extra, 0);
     const size_t bytes = number_at<uint16_t>(extra, 2);
     if (extra.size() - 4 < bytes) return false;
     if (id == 1) {
       std::string_view field = extra.substr(4, bytes);
-      for (auto [value, to] : {std::pair{entry.size, &entry.size}, {compressed, &compressed}, {entry.local, &entry.local}}) {
-        if (value != kIn64) continue;
+      for (uint64_t* const number : {&entry.size, &entry.compressed, &entry.local}) {
+        if (*number != kIn64) continue;
         if (field.size() < 8) return false;
-        *to = number_at<uint64_t>(field, 0);
+        *number = number_at<uint64_t>(field, 0);
         field.remove_prefix(8);
       }
       return true;
     }
     extra.remove_prefix(4 + bytes);
   }
-  return entry.size != kIn64 && entry.local != kIn64;
+  return entry.size != kIn64 && entry.compressed != kIn64 && entry.local != kIn64;
 }
 
 struct Directory {
@@ -88,9 +90,13 @@ Result<std::vector<Entry>> read_directory(const StoredFile& file) {
     if (bytes.size() < kEntryBytes || !bytes.starts_with("PK\x01\x02")) return corrupt_archive(file, "its zip directory is damaged");
     const size_t name = number_at<uint16_t>(bytes, 28), extra = number_at<uint16_t>(bytes, 30), comment = number_at<uint16_t>(bytes, 32);
     if (bytes.size() - kEntryBytes < name + extra + comment) return corrupt_archive(file, "its zip directory is damaged");
-    Entry entry{std::string(bytes.substr(kEntryBytes, name)), number_at<uint16_t>(bytes, 10), number_at<uint32_t>(bytes, 24),
+    Entry entry{std::string(bytes.substr(kEntryBytes, name)),
+                number_at<uint16_t>(bytes, 10),
+                number_at<uint32_t>(bytes, 16),
+                number_at<uint32_t>(bytes, 24),
+                number_at<uint32_t>(bytes, 20),
                 number_at<uint32_t>(bytes, 42)};
-    if (!widen(bytes.substr(kEntryBytes + name, extra), number_at<uint32_t>(bytes, 20), entry))
+    if (!widen(bytes.substr(kEntryBytes + name, extra), entry))
       return corrupt_archive(file, fmt::format("the sizes of member '{}' are missing", entry.name));
     entries.push_back(std::move(entry));
     bytes.remove_prefix(kEntryBytes + name + extra + comment);
@@ -98,38 +104,55 @@ Result<std::vector<Entry>> read_directory(const StoredFile& file) {
   return entries;
 }
 
-Result<NpzArray> array_of(const StoredFile& file, const Entry& entry) {
+/// The file that has the contents of a member, and where they begin.
+struct Contents {
+  std::shared_ptr<const StoredFile> file;
+  uint64_t begin;
+};
+
+Result<Contents> contents_of(const std::shared_ptr<const StoredFile>& archive, const Entry& entry) {
+  constexpr uint16_t kStored = 0, kDeflated = 8;
+  const StoredFile& file = *archive;
   const auto outside = [&] { return corrupt_archive(file, fmt::format("member '{}' is outside the file", entry.name)); };
+  if (entry.method != kStored && entry.method != kDeflated)
+    return Error{Code::kUnsupported,
+                 fmt::format("{}: member '{}' is compressed with method {}; write it with numpy.savez or savez_compressed", file.path(),
+                             entry.name, entry.method)};
   if (entry.local > file.size() || file.size() - entry.local < kLocalBytes) return outside();
   SERIN_TRY(const std::string local, file.read(entry.local, kLocalBytes));
   if (!local.starts_with("PK\x03\x04")) return outside();
   const uint64_t begin = entry.local + kLocalBytes + number_at<uint16_t>(local, 26) + number_at<uint16_t>(local, 28);
-  if (begin > file.size() || file.size() - begin < entry.size) return outside();
-  SERIN_TRY(const std::string head, file.read(begin, std::min<uint64_t>(entry.size, samples::kMostNpyHeader)));
+  if (begin > file.size() || file.size() - begin < (entry.method == kStored ? entry.size : entry.compressed)) return outside();
+  if (entry.method == kStored) return Contents{archive, begin};
+  SERIN_TRY(auto inflated, inflate_member(file, {entry.name, begin, entry.compressed, entry.size, entry.crc}));
+  return Contents{std::move(inflated), 0};
+}
+
+Result<NpzArray> array_of(const std::shared_ptr<const StoredFile>& archive, const Entry& entry) {
+  SERIN_TRY(const Contents contents, contents_of(archive, entry));
+  SERIN_TRY(const std::string head, contents.file->read(contents.begin, std::min<uint64_t>(entry.size, samples::kMostNpyHeader)));
   const auto header = samples::read_npy_header(head);
-  if (!header) return header.error().in(fmt::format("{}: member '{}'", file.path(), entry.name));
+  if (!header) return header.error().in(fmt::format("{}: member '{}'", archive->path(), entry.name));
   const auto count = header->shape.checked_elements();
   uint64_t needed = 0;
   if (!count || __builtin_mul_overflow(static_cast<uint64_t>(*count), dtype_size(header->dtype), &needed) ||
       needed != entry.size - header->bytes)
-    return corrupt_archive(file, fmt::format("member '{}': shape {} of {} does not go with {} bytes", entry.name, header->shape.str(),
-                                             dtype_name(header->dtype), entry.size - header->bytes));
-  return NpzArray{entry.name.substr(0, entry.name.size() - 4), header->dtype, header->shape, begin + header->bytes};
+    return corrupt_archive(*archive, fmt::format("member '{}': shape {} of {} does not go with {} bytes", entry.name, header->shape.str(),
+                                                 dtype_name(header->dtype), entry.size - header->bytes));
+  return NpzArray{entry.name.substr(0, entry.name.size() - 4), header->dtype, header->shape, contents.begin + header->bytes, contents.file};
 }
 
 }  // namespace
 
-Result<std::vector<NpzArray>> find_npz_arrays(const StoredFile& file) {
-  SERIN_TRY(const std::vector<Entry> entries, read_directory(file));
+Result<std::vector<NpzArray>> find_npz_arrays(const std::shared_ptr<const StoredFile>& file) {
+  SERIN_TRY(const std::vector<Entry> entries, read_directory(*file));
   std::vector<NpzArray> arrays;
   for (const Entry& entry : entries) {
     if (!entry.name.ends_with(".npy")) continue;
-    if (entry.method != 0)
-      return Error{Code::kUnsupported, fmt::format("{}: member '{}' is compressed; write it with numpy.savez", file.path(), entry.name)};
     SERIN_TRY(NpzArray array, array_of(file, entry));
     arrays.push_back(std::move(array));
   }
-  if (arrays.empty()) return corrupt_archive(file, "it contains no .npy members");
+  if (arrays.empty()) return corrupt_archive(*file, "it contains no .npy members");
   return arrays;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 class NpzDataset : public Dataset {
  public:
-  NpzDataset(std::unique_ptr<const StoredFile> file, std::vector<NpzArray> arrays) : file_(std::move(file)), arrays_(std::move(arrays)) {
+  NpzDataset(std::shared_ptr<const StoredFile> file, std::vector<NpzArray> arrays) : file_(std::move(file)), arrays_(std::move(arrays)) {
     for (const NpzArray& array : arrays_) names_.push_back(array.name);
   }
 
@@ -30,7 +30,7 @@ class NpzDataset : public Dataset {
       const NpzArray& array = arrays_[columns[i]];
       const Shape row(array.shape.dims().subspan(1));
       const size_t bytes = static_cast<size_t>(row.elements()) * dtype_size(array.dtype);
-      SERIN_TRY(std::string block, file_->read(array.offset + static_cast<uint64_t>(first) * bytes, number * bytes));
+      SERIN_TRY(std::string block, array.file->read(array.offset + static_cast<uint64_t>(first) * bytes, number * bytes));
       char* const data = rows.memory.emplace_back(std::move(block)).data();
       for (size_t at = 0; at < number; ++at)
         rows.cells[at * columns.size() + i] = {Cell::Kind::kNumbers, {array.dtype, row, data + at * bytes}, {}};
@@ -39,7 +39,7 @@ class NpzDataset : public Dataset {
   }
 
  private:
-  const std::unique_ptr<const StoredFile> file_;
+  const std::shared_ptr<const StoredFile> file_;
   const std::vector<NpzArray> arrays_;
   std::vector<std::string> names_;
 };
@@ -47,8 +47,8 @@ class NpzDataset : public Dataset {
 }  // namespace
 
 Result<std::shared_ptr<const Dataset>> open_npz(const std::string& path) {
-  SERIN_TRY(auto file, StoredFile::open(path));
-  SERIN_TRY(std::vector<NpzArray> arrays, find_npz_arrays(*file));
+  SERIN_TRY(std::shared_ptr<const StoredFile> file, StoredFile::open(path));
+  SERIN_TRY(std::vector<NpzArray> arrays, find_npz_arrays(file));
   for (const NpzArray& array : arrays) {
     if (array.shape.rank() == 0) return invalid(fmt::format("{}: array '{}' has no axis that counts rows", path, array.name));
     if (array.shape[0] != arrays.front().shape[0])

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 namespace serin::datasets {
 namespace {
@@ -28,6 +30,22 @@ Result<std::unique_ptr<const StoredFile>> StoredFile::open(const std::string& pa
     return invalid(path + ": must be a regular file, because it is read in parts");
   }
   return std::unique_ptr<const StoredFile>(new StoredFile(path, descriptor, static_cast<uint64_t>(facts.st_size)));
+}
+
+Result<std::unique_ptr<const StoredFile>> StoredFile::without_name(const std::string& path, const std::function<Status(int)>& write) {
+  std::error_code error;
+  const std::string folder = std::filesystem::temp_directory_path(error).string();
+  if (error) return Error{Code::kIo, fmt::format("{}: the folder for temporary files: {}", path, error.message())};
+  std::string name = folder + "/serin-XXXXXX";
+  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) return file_error(folder).in(path);
+  ::unlink(name.c_str());
+  std::unique_ptr<StoredFile> file(new StoredFile(path, descriptor, 0));
+  SERIN_CHECK(write(descriptor));
+  struct stat facts{};
+  if (::fstat(descriptor, &facts) != 0) return file_error(folder).in(path);
+  file->size_ = static_cast<uint64_t>(facts.st_size);
+  return std::unique_ptr<const StoredFile>(std::move(file));
 }
 
 StoredFile::~StoredFile() { ::close(descriptor_); }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,9 @@ class StoredFile {
  public:
   /// kNotFound, kPermissionDenied, kIo; kInvalidArgument: no regular file.
   static Result<std::unique_ptr<const StoredFile>> open(const std::string& path);
+  /// A file without a name in the folder for temporary files, which is gone with this object. `write` gets its descriptor. `path`: for
+  /// messages. kIo, and the errors of `write`.
+  static Result<std::unique_ptr<const StoredFile>> without_name(const std::string& path, const std::function<Status(int)>& write);
   ~StoredFile();
   StoredFile(const StoredFile&) = delete;
   StoredFile& operator=(const StoredFile&) = delete;
@@ -29,7 +33,7 @@ class StoredFile {
   StoredFile(std::string path, int descriptor, uint64_t size) : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
   const std::string path_;
   const int descriptor_;
-  const uint64_t size_;
+  uint64_t size_;
 };
 
 }  // namespace serin::datasets

@@ -155,8 +155,8 @@ Result<Bodies> random_bodies(const std::vector<TensorSpec>& inputs, int64_t batc
 }
 
 Result<Bodies> file_bodies(const std::vector<TensorSpec>& inputs, int64_t batch, const std::string& path) {
-  SERIN_TRY(const auto file, datasets::StoredFile::open(path));
-  SERIN_TRY(const std::vector<datasets::NpzArray> arrays, datasets::find_npz_arrays(*file));
+  SERIN_TRY(const std::shared_ptr<const datasets::StoredFile> file, datasets::StoredFile::open(path));
+  SERIN_TRY(const std::vector<datasets::NpzArray> arrays, datasets::find_npz_arrays(file));
   std::vector<std::string> sources;
   std::vector<Filled> tensors;
   int64_t rows = 0;
@@ -175,7 +175,7 @@ Result<Bodies> file_bodies(const std::vector<TensorSpec>& inputs, int64_t batch,
                                array.shape.str())};
     }
     rows = array.shape[0];
-    SERIN_TRY(sources.emplace_back(), file->read(array.offset, static_cast<size_t>(array.shape.elements()) * dtype_size(array.dtype)));
+    SERIN_TRY(sources.emplace_back(), array.file->read(array.offset, array.bytes()));
     tensors.emplace_back(input.dtype, row_shape(input, array.shape, batch));
   }
   Bodies bodies;

@@ -96,7 +96,7 @@ std::string last_words(const std::string& log) {
 Result<std::optional<Supervised::Ports>> wait_for(Supervised& server) {
   const auto deadline = steady_clock::now() + kReadyTime;
   while (true) {
-    if (const auto ports = server.ports()) return std::optional(*ports);
+    if (auto ports = server.ports()) return ports;
     if (server.look()) return std::optional<Supervised::Ports>();
     if (steady_clock::now() > deadline) return Error{Code::kDeadlineExceeded, "the model does not load within five minutes"};
     if (wait_for_end_signal(kLook)) throw ReleaseInterrupted{};

@@ -58,10 +58,10 @@ TEST(LoadInputs, RowsOfAFileGoRound) {
   const auto bodies = file_bodies(digits().inputs, 7, kEvalFile);
   ASSERT_TRUE(bodies) << bodies.error().message;
   ASSERT_EQ(bodies->size(), 540u) << "540 and 7 have no common divisor: after 540 bodies the rows are where they began";
-  const auto file = datasets::StoredFile::open(kEvalFile);
-  const auto arrays = datasets::find_npz_arrays(**file);
+  const std::shared_ptr<const datasets::StoredFile> file = *datasets::StoredFile::open(kEvalFile);
+  const auto arrays = datasets::find_npz_arrays(file);
   const auto pixels = std::ranges::find(*arrays, "pixels", &datasets::NpzArray::name);
-  const std::string bytes = (*file)->read(pixels->offset, 540 * 64 * sizeof(float)).value();
+  const std::string bytes = pixels->file->read(pixels->offset, 540 * 64 * sizeof(float)).value();
   std::string field;
   const auto request = protocol::decode_infer_request({*bodies->at(77)}, digits(), &field);  // rows 539, 0, 1 ... 5
   ASSERT_TRUE(request) << request.error().message;
