@@ -15,6 +15,7 @@
 #include "runtime/base/file.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/offline/eval_html.h"
+#include "runtime/cli/offline/eval_pixels.h"
 #include "runtime/cli/offline/eval_records.h"
 #include "runtime/cli/offline/eval_report.h"
 #include "runtime/cli/offline/eval_samples.h"
@@ -97,7 +98,7 @@ Status choose_task(const EvalOptions& options, EvalRun& eval) {
   if ((eval.task == EvalTask::kText || eval.task == EvalTask::kDetection) && !of_texts)
     return invalid(
         fmt::format("--task {}: output '{}' is of numbers; steps after the model make texts and boxes", options.task, output.name));
-  if ((eval.task == EvalTask::kRegression || eval.task == EvalTask::kEmbedding) && of_texts)
+  if ((eval.task == EvalTask::kRegression || eval.task == EvalTask::kEmbedding || eval.task == EvalTask::kSegmentation) && of_texts)
     return invalid(fmt::format("--task {}: output '{}' is of texts", options.task, output.name));
   return {};
 }
@@ -161,6 +162,14 @@ Status read_record(const EvalRun& eval, const datasets::Rows& rows, size_t row, 
     record.picture = static_cast<int64_t>(picture);
   } else {
     record.picture = record.row;
+  }
+  if (eval.task == EvalTask::kSegmentation) {
+    for (size_t model = 0; model < answers.size(); ++model) {
+      const TensorView& output = answers[model].row(row)[eval.models[model].reader.output];
+      const Status counted = count_pixels(rows.cell(row, eval.label), output, record, record.answers.emplace_back());
+      if (!counted) return counted.error().in(column);
+    }
+    return {};
   }
   for (size_t model = 0; model < answers.size(); ++model) {
     SERIN_TRY(EvalAnswer answer, read_answer(eval.task, eval.models[model].reader, answers[model].row(row)));
@@ -356,8 +365,8 @@ void add_eval(CLI::App& app, int& exit_code) {
   command->add_option("--output", options->output, "output of the model to judge; default: the only one");
   command
       ->add_option("--task", options->task,
-                   "classification, regression, text, detection or embedding; default: by the output and the labels")
-      ->check(CLI::IsMember({"classification", "regression", "text", "detection", "embedding"}));
+                   "classification, regression, text, detection, embedding or segmentation; default: by the output and the labels")
+      ->check(CLI::IsMember({"classification", "regression", "text", "detection", "embedding", "segmentation"}));
   command
       ->add_option("--metric", options->metrics,
                    "a metric to report, the first is the one that --against compares; can be given several times")

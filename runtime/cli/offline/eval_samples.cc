@@ -13,6 +13,7 @@
 #include "runtime/evaluation/detection.h"
 #include "runtime/evaluation/regression.h"
 #include "runtime/evaluation/retrieval.h"
+#include "runtime/evaluation/segmentation.h"
 #include "runtime/evaluation/text_errors.h"
 
 namespace serin::cli {
@@ -243,6 +244,42 @@ Result<EvalSamples> detector(const std::vector<EvalRecord>& records, size_t mode
   return made;
 }
 
+/// Each model's answer has the numbers of its own classes: a record of another model may have more.
+Result<EvalSamples> segmenter(const std::vector<EvalRecord>& records, size_t model, const SampleOptions& options) {
+  const auto samples = std::make_shared<evaluation::PixelSamples>();
+  size_t classes = options.labels.size();
+  for (const EvalRecord& record : records)
+    classes = std::max({classes, record.truth_numbers.size(), record.answers[model].numbers.size() / 2});
+  if (!options.labels.empty() && options.labels.size() != classes)
+    return invalid(fmt::format("--labels has {} lines, the pixels have {} classes", options.labels.size(), classes));
+  samples->classes = options.labels;
+  for (size_t i = samples->classes.size(); i < classes; ++i) samples->classes.push_back(std::to_string(i));
+  const auto append = [&](std::vector<double>& to, auto first, size_t count) {
+    to.insert(to.end(), first, first + static_cast<std::ptrdiff_t>(count));
+    to.resize(to.size() + classes - count);
+  };
+  for (const EvalRecord& record : records) {
+    const std::vector<float>& numbers = record.answers[model].numbers;
+    const size_t half = numbers.size() / 2;
+    append(samples->truth, record.truth_numbers.begin(), record.truth_numbers.size());
+    append(samples->predicted, numbers.begin(), half);
+    append(samples->right, numbers.begin() + static_cast<std::ptrdiff_t>(half), half);
+  }
+  EvalSamples made{.metrics = evaluation::segmentation_metrics(*samples),
+                   .loss = {},
+                   .answer_text = {},
+                   .classes = nullptr,
+                   .ranks = nullptr,
+                   .kept = samples};
+  const evaluation::Metric mean = made.metrics.front();
+  made.loss = [mean](uint32_t row) {
+    const double value = mean.value({&row, 1});
+    return value < 1 ? 1 - value : -1;
+  };
+  made.answer_text = [mean](uint32_t row) { return fmt::format("miou {:.3f}", mean.value({&row, 1})); };
+  return made;
+}
+
 }  // namespace
 
 Result<EvalSamples> make_samples(const std::vector<EvalRecord>& records, size_t model, const SampleOptions& options) {
@@ -252,6 +289,7 @@ Result<EvalSamples> make_samples(const std::vector<EvalRecord>& records, size_t 
     case EvalTask::kText: return texts(records, model);
     case EvalTask::kDetection: return detector(records, model);
     case EvalTask::kEmbedding: return searcher(records, model);
+    case EvalTask::kSegmentation: return segmenter(records, model, options);
   }
   return Error{Code::kInternal, "no such task"};
 }

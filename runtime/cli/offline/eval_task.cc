@@ -57,6 +57,14 @@ Result<EvalReader> find_output(const std::vector<steps::TensorFacts>& outputs, c
 }
 
 Result<EvalTask> infer_task(const steps::TensorFacts& output, const datasets::Rows& rows, size_t label) {
+  for (size_t row = 0; row < rows.count(); ++row) {  // of a tensor of whole numbers for each row, only the pixels of a picture are left
+    if (rows.faults[row]) continue;
+    const datasets::Cell& cell = rows.cell(row, label);
+    if (cell.kind == datasets::Cell::Kind::kNumbers && cell.numbers.shape.rank() >= 2 && is_whole(cell.numbers.dtype) &&
+        output.shape.rank() >= 2)
+      return EvalTask::kSegmentation;
+    break;
+  }
   if (output.dtype == DType::kString)
     return output.name == kDetections ? EvalTask::kDetection : output.name == kText ? EvalTask::kText : EvalTask::kClassification;
   if (is_whole(output.dtype)) return EvalTask::kClassification;
@@ -92,6 +100,7 @@ Status read_truth(EvalTask task, const datasets::Cell& cell, EvalRecord& record)
         return invalid(fmt::format("{}, a list of annotations is needed", datasets::describe(cell)));
       record.truth = cell.text;
       return {};
+    case EvalTask::kSegmentation: return {};
     case EvalTask::kRegression: break;
   }
   const auto numbers = numbers_of(cell);

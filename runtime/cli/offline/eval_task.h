@@ -15,8 +15,9 @@
 
 namespace serin::cli {
 
-enum class EvalTask : uint8_t { kClassification, kRegression, kText, kDetection, kEmbedding };
-inline constexpr std::array<std::string_view, 5> kEvalTasks = {"classification", "regression", "text", "detection", "embedding"};
+enum class EvalTask : uint8_t { kClassification, kRegression, kText, kDetection, kEmbedding, kSegmentation };
+inline constexpr std::array<std::string_view, 6> kEvalTasks = {"classification", "regression", "text",
+                                                               "detection",      "embedding",  "segmentation"};
 
 /// How to read one model's answers.
 struct EvalReader {
@@ -30,7 +31,7 @@ Result<EvalReader> find_output(const std::vector<steps::TensorFacts>& outputs, c
 /// Infers the task from the output and the first rows of labels. kInvalidArgument asks for --task where both make sense.
 Result<EvalTask> infer_task(const steps::TensorFacts& output, const datasets::Rows& rows, size_t label);
 
-/// Reads the truth of a row. The error says what the cell is.
+/// Reads the truth of a row; nothing of pixels, which are counted together with the answer (eval_pixels.h). The error says what the cell is.
 Status read_truth(EvalTask task, const datasets::Cell& cell, EvalRecord& record);
 /// Reads the answer of a row.
 Result<EvalAnswer> read_answer(EvalTask task, const EvalReader& reader, std::span<const TensorView> outputs);

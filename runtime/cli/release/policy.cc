@@ -140,7 +140,7 @@ EvalPolicy read_eval(const Node& node, const std::filesystem::path& folder, Prob
   problems.read(eval.label, node.text("label", ""));
   problems.read(eval.output, node.text("output", ""));
   if (const auto task = node.find("task"))
-    problems.read(eval.task, task->one_of({"classification", "regression", "text", "detection", "embedding"}));
+    problems.read(eval.task, task->one_of({"classification", "regression", "text", "detection", "embedding", "segmentation"}));
   read_texts(node, "metrics", eval.metrics, problems);
   read_path(node, "labels", folder, eval.labels, problems);
   problems.read(eval.latency, node.boolean("latency", false));

@@ -214,8 +214,9 @@ void add_eval_options(CLI::App& command, EvalPolicy& eval) {
   command.add_option("--label", eval.label, "column with the truth; default: label, or annotations");
   command.add_option("--output", eval.output, "output of the model to judge; default: the only one");
   command
-      .add_option("--task", eval.task, "classification, regression, text, detection or embedding; default: by the output and the labels")
-      ->check(CLI::IsMember({"classification", "regression", "text", "detection", "embedding"}));
+      .add_option("--task", eval.task,
+                  "classification, regression, text, detection, embedding or segmentation; default: by the output and the labels")
+      ->check(CLI::IsMember({"classification", "regression", "text", "detection", "embedding", "segmentation"}));
   command.add_option("--labels", eval.labels, "file with the names of the classes of a model's scores, one a line");
   command.add_flag("--softmax", eval.softmax, "scores are made probabilities");
   command.add_option("--map", eval.map, "INPUT=COLUMN: an input of the model that takes a column of another name")->allow_extra_args(false);

@@ -1,0 +1,17 @@
+// eval_pixels.h: the classes of a picture's pixels, by its label and by a model's answer.
+#pragma once
+
+#include "runtime/cli/offline/eval_records.h"
+#include "runtime/datasets/dataset.h"
+
+namespace serin::cli {
+
+/// Labels of pixels that do not count, as PaddleSeg and torchvision have them: this one, and negative ones.
+inline constexpr int64_t kIgnoredPixel = 255;
+
+/// Counts the pixels of each class, as evaluation::PixelSamples has them: in `record.truth_numbers` those of the label, and in
+/// `answer.numbers` those of the answer, followed by those of both. `output`: classes [H, W] of a type of whole numbers, scores [C, H, W]
+/// or [H, W, C], or one score from 0 to 1 for each pixel, [H, W] or [1, H, W]: from 0.5 on it is class 1. The error says what does not fit.
+Status count_pixels(const datasets::Cell& label, const TensorView& output, EvalRecord& record, EvalAnswer& answer);
+
+}  // namespace serin::cli
