@@ -10,8 +10,12 @@ namespace serin::cli {
 inline constexpr int64_t kIgnoredPixel = 255;
 
 /// Counts the pixels of each class, as evaluation::PixelSamples has them: in `record.truth_numbers` those of the label, and in
-/// `answer.numbers` those of the answer, followed by those of both. `output`: classes [H, W] of a type of whole numbers, scores [C, H, W]
-/// or [H, W, C], or one score from 0 to 1 for each pixel, [H, W] or [1, H, W]: from 0.5 on it is class 1. The error says what does not fit.
+/// `answer.numbers` those of the answer, followed by those of both. The error says what does not fit.
+///
+/// `output` is of one of these forms:
+/// - classes [H, W], of a type of whole numbers;
+/// - scores [C, H, W] or [H, W, C];
+/// - one score from 0 to 1 for each pixel, [H, W] or [1, H, W]. From 0.5 on the pixel is of class 1.
 Status count_pixels(const datasets::Cell& label, const TensorView& output, EvalRecord& record, EvalAnswer& answer);
 
 }  // namespace serin::cli
