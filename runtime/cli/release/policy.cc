@@ -11,6 +11,7 @@
 #include "runtime/base/file.h"
 #include "runtime/cli/offline/eval_gate.h"
 #include "runtime/cli/offline/eval_task.h"
+#include "runtime/cli/release/release_notify.h"
 #include "runtime/net/http.h"
 #include "runtime/planner/fit.h"
 #include "runtime/registry/versions.h"
@@ -163,6 +164,15 @@ EvalPolicy read_eval(const Node& node, const std::filesystem::path& folder, Prob
   return eval;
 }
 
+void read_notify(const Node& document, const std::filesystem::path& folder, ReleasePolicy& policy, Problems& problems) {
+  read_texts(document, "notify", policy.notify, problems);
+  for (std::string& entry : policy.notify) {
+    const bool is_path = entry.find("://") == std::string::npos;
+    if (is_path) entry = (folder / entry).lexically_normal().string();
+    if (const auto url = notify_url(entry); !url) problems.add(document.find("notify")->error(url.error().message));
+  }
+}
+
 /// The least time that the rollout takes.
 std::chrono::nanoseconds fixed_time(const rollout::Spec& spec) {
   std::chrono::nanoseconds sum = spec.bake;
@@ -219,8 +229,8 @@ Result<ReleasePolicy> parse_policy(const std::string& text, const std::string& p
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   Problems problems;
   ReleasePolicy policy{.text = text};
-  problems.allow_only(document,
-                      {"kind", "registry", "model", "data", "production", "slots", "check", "plan", "eval", "load", "rollout", "timeout"});
+  problems.allow_only(document, {"kind", "registry", "model", "data", "production", "slots", "check", "plan", "eval", "load", "rollout",
+                                 "timeout", "notify"});
   if (!document.is_map() && !document.is_null()) SERIN_CHECK(problems.first());
   std::string word;
   if (const auto kind = document.find("kind")) problems.read(word, kind->one_of({"Release"}));
@@ -240,6 +250,7 @@ Result<ReleasePolicy> parse_policy(const std::string& text, const std::string& p
     policy.rules = keys_as_document(*rules);
   }
   read_durations(document, policy, problems);
+  if (!flags.partial) read_notify(document, folder, policy, problems);
   SERIN_CHECK(problems.first());
   return policy;
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/version.h"
+#include "runtime/cli/release/release_notify.h"
 #include "runtime/cli/release/release_run.h"
 #include "runtime/registry/history.h"
 #include "runtime/registry/sha256.h"
@@ -89,6 +90,8 @@ Result<ReleaseRecord> ReleaseRun::record() {
     SERIN_CHECK(write_file_atomically(path, record.line));
     SERIN_CHECK(registry_.attach({journal_.model, std::to_string(journal_.version)}, path, journal_.by));
   }
+  // Before the journal goes: a run that is killed here notifies again, rather than never.
+  for (const std::string& fault : notify_of(record, policy_.notify)) timeline_.say("notify", fault);
   fs::remove(folder_ + "/journal.json", ignored);
   fs::remove_all(work(), ignored);
   return record;

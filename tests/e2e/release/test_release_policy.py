@@ -35,6 +35,8 @@ def refusal(tmp_path, text):
     ("eval: {gate: 5}", "unknown key 'gate' under eval"), ("eval: {require: [top1]}", "'top1' must be METRIC >= NUMBER"), ("eval: {require: top1 >= 1}", "must be a list"),
     ("eval: {noWorseBy: -1}", "not negative"), ("eval: {confidence: 40%}", "from 50% to 99.99%"), ("eval: {task: guess}", "eval.task"), ("eval: {onError: ignore}", "stop, skip"),
     ("eval: {softmax: maybe}", "must be true or false"),
+    ("notify: hook", "notify: must be a list"), ("notify: ['ftp://a/b']", "an entry that is no URL"), ("notify: ['http://']", "an entry that is no URL"),
+    ("notify: [hook.url]", "hook.url: cannot be opened: No such file"),
     ("load: {wait: 1m}", "unknown key 'wait' under load"), ("load: {timeout: 5}", "must be a duration"), ("load: {timeout: 0}", "must be above 0"),
     ("rollout: {canary: green}", "6:11: unknown key 'canary' under rollout; allowed: steps, guard, certify, shield, capacity, dryRun"),
     ("rollout:\n  steps: [5, 5]", "7:14: rollout.steps[1]"), ("rollout: {guard: {errors: {max: 0}}}", "rollout.guard.errors.max"),
