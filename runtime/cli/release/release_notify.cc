@@ -59,7 +59,7 @@ Status post(const net::Url& url, const std::string& body) {
 }  // namespace
 
 Result<std::string> notify_url(const std::string& entry) {
-  const Error no_url = invalid("has an entry that is no URL such as https://hooks.internal/serin, and no file with one");
+  Error no_url = invalid("has an entry that is no URL such as https://hooks.internal/serin, and no file with one");
   std::string text = entry;
   if (!is_url(entry)) {
     if (entry.find("://") != std::string::npos) return no_url;
