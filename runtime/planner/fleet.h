@@ -1,4 +1,4 @@
-// fleet.h: nodes with their accelerators, what already runs on them, and the models that are to be placed (README.md shows a file).
+// fleet.h: nodes with their accelerators, what already runs on them, and the models that are to be placed (README.md shows a file, which fleet_file.h reads).
 #pragma once
 
 #include <map>
@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/result.h"
-#include "runtime/planner/catalogue.h"
 #include "runtime/planner/prices.h"
 #include "runtime/planner/task.h"
 
@@ -54,12 +52,10 @@ struct Fleet {
   std::map<std::string, Quota> quotas;
   std::optional<Prices> prices;
   double timeout = 60, gap = 0.01;
+  std::vector<std::string> notes;  ///< what of a cluster is left out, and why
 
   /// Different names of accelerators, each with that of the card.
   std::map<std::string, std::string> kinds() const;
 };
-
-/// Errors name file, line and key: a device that the catalogue lacks, a load above 100 %, two nodes of a name, a model without a name.
-Result<Fleet> read_fleet(const std::string& path, const Catalogue& catalogue);
 
 }  // namespace serin::planner

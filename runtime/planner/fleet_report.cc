@@ -96,9 +96,10 @@ std::string print_fleet_text(const Fleet& fleet, const std::vector<WantedModel>&
   if (!packing.not_placed.empty() && !packing.solver.empty())
     text += fmt::format("at most {} of them can be placed at once\n", packing.most_models);
   text += ways_text(wanted, packing) + places_text(fleet, wanted, packing) + use_text(fleet, wanted, packing);
-  if (packing.not_placed.empty()) return text;
-  text += "\nnot placed\n";
+  if (!packing.not_placed.empty()) text += "\nnot placed\n";
   for (const auto& [model, why] : packing.not_placed) text += fmt::format("  {}: {}\n", wanted[model].name, why);
+  if (!fleet.notes.empty()) text += "\nnotes\n";
+  for (const std::string& note : fleet.notes) text += fmt::format("  {}\n", note);
   return text;
 }
 
@@ -129,6 +130,7 @@ std::string print_fleet_json(const Fleet& fleet, const std::vector<WantedModel>&
                                {"most_models", packing.most_models},
                                {"placed", std::move(placed)},
                                {"not_placed", std::move(refused)},
+                               {"notes", json::array(fleet.notes.begin(), fleet.notes.end())},
                                {"use",
                                 {{"before", use_json(use_of(fleet, wanted, {}))},
                                  {"one_each", use_json(use_of(fleet, wanted, one_each(fleet, wanted)))},

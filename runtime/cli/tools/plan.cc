@@ -245,8 +245,9 @@ void add_plan(CLI::App& app, int& exit_code) {
                       "file with what was learnt; default: serin/plan.json in $XDG_CACHE_HOME or in ~/.cache");
   command->add_flag("--leave-out", options->leave_out, "predict each model without what was measured on it");
   add_load_flags(*command, options->load);
-  auto* fleet =
-      command->add_option("--fleet", options->fleet.file, "fleet file: nodes, accelerators, load, and the models to be placed on them");
+  auto* fleet = command->add_option(
+      "--fleet", options->fleet.file,
+      "fleet file: nodes, accelerators, load, and models to be placed on them; or the JSON of kubectl get nodes,pods -A");
   command->add_option("--solver", options->fleet.solver, "libserin_packing.so, which packs exactly; default: next to the program")
       ->needs(fleet);
   for (const char* const other : {"--task", "--rps", "--device", "--format"}) fleet->excludes(other);

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "runtime/cli/commands.h"
+#include "runtime/planner/fleet_file.h"
 #include "runtime/planner/fleet_needs.h"
 #include "runtime/planner/fleet_report.h"
 
