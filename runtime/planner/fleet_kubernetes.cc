@@ -26,9 +26,9 @@ std::string text_at(const json::value& value, std::string_view pointer) {
   return found && found->is_string() ? std::string(found->get_string()) : "";
 }
 const json::array& list_at(const json::value& value, std::string_view pointer) {
-  static const json::array kNone;
+  static const json::array none;
   const json::value* const found = find(value, pointer);
-  return found && found->is_array() ? found->get_array() : kNone;
+  return found && found->is_array() ? found->get_array() : none;
 }
 
 Result<Resources> resources_at(const json::value& value, std::string_view pointer) {
