@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 #include "runtime/formats/keras/layer.h"
@@ -112,15 +113,32 @@ class MultiHead {
 
 void import_multi_head(Layer& layer) { MultiHead(layer).import(); }
 
+/// The masks of query and value: those of the call, a list in which one may be absent, or of the inputs.
+std::array<ValuePtr, 2> dot_masks(Layer& layer) {
+  const auto given = layer.named("mask");
+  if (given.empty()) return {layer.input(0).mask, layer.input(1).mask};
+  std::array<ValuePtr, 2> masks;
+  size_t place = 0, tensor = 0;
+  for (const Json& each : layer.call()["kwargs"]["mask"].items()) {
+    if (!each.is_null() && tensor < given.size()) {
+      const size_t input = given[tensor++];
+      if (place < 2) masks[place] = layer.value(input);
+    }
+    ++place;
+  }
+  return masks;
+}
+
 /// Query, value and perhaps key, in one list.
 void import_dot_attention(Layer& layer) {
   graph::Builder& b = layer.b();
   if (layer.text("score_mode", "dot") != "dot") return layer.unsupported("score_mode 'concat'");
   if (argument_flag(layer, "use_causal_mask") || argument_flag(layer, "return_attention_scores"))
     return layer.unsupported("this call: a causal mask, or scores");
-  const size_t key = layer.inputs() > 2 ? 2 : 1;
+  const size_t key = layer.positional() > 2 ? 2 : 1;
   for (const size_t i : {size_t{0}, size_t{1}, key})
     if (layer.rank(i) != 3) return layer.unsupported("inputs that are not [batch, steps, features]");
+  const auto masks = dot_masks(layer);
   const ValueId q = layer.plain(0), k = layer.plain(key), v = layer.plain(1);
   ValueId scores = kNone;
   if (layer.class_name() == "AdditiveAttention") {
@@ -131,11 +149,10 @@ void import_dot_attention(Layer& layer) {
     scores = b.add(Op::kMatMul, {q, b.transpose(k, {0, 2, 1})});
     if (layer.flag("use_scale")) scores = b.add(Op::kMul, {scores, layer.weight(0, {}, "the scale")->plain});
   }
-  if (const ValueId counts = mask_of(layer, layer.input(1).mask, {1}); counts != kNone)
-    scores = b.add(Op::kAdd, {scores, lowered(b, counts)});
+  if (const ValueId counts = mask_of(layer, masks[1], {1}); counts != kNone) scores = b.add(Op::kAdd, {scores, lowered(b, counts)});
   ValueId y = b.add(Op::kMatMul, {b.add(Op::kSoftmax, {scores}, {{"axis", int64_t{-1}}}), v});
-  if (const ValueId counts = mask_of(layer, layer.input(0).mask, {2}); counts != kNone) y = b.add(Op::kMul, {y, counts});
-  layer.keep_mask();
+  if (const ValueId counts = mask_of(layer, masks[0], {2}); counts != kNone) y = b.add(Op::kMul, {y, counts});
+  layer.set_mask(masks[0]);
   layer.out(y);
 }
 

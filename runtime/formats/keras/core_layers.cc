@@ -42,7 +42,6 @@ void import_einsum_dense(Layer& layer) {
     if (!bias) return layer.b().fail(bias.error().code, bias.error().message);
     x = b.add(Op::kAdd, {x, b.cast(b.constant(path + "1", *bias), DType::kFloat32)});
   }
-  layer.keep_mask();
   layer.out(layer.activate(tf::plain_value(x), layer.setting("activation")));
 }
 
@@ -99,8 +98,7 @@ void import_prelu(Layer& layer) {
 }
 
 void import_softmax(Layer& layer) {
-  if (layer.inputs() > 1) return layer.unsupported("a mask");
-  layer.keep_mask();
+  if (layer.inputs() > 1 || layer.input(0).mask) return layer.unsupported("a mask");
   const List axes = layer.is_set("axis") ? layer.all_integers("axis") : List{-1};
   if (axes.size() != 1) return layer.unsupported("several axes");
   layer.out(layer.b().add(Op::kSoftmax, {layer.scope().plain(*layer.as_float(layer.value(0)))}, {{"axis", axes[0]}}));
@@ -137,14 +135,40 @@ void import_merge(Layer& layer) {
   layer.out(sum);
 }
 
+/// The mask of [batch, steps, features] side by side, or one behind the other. An input without a mask counts everywhere.
+ValuePtr joined_mask(Layer& layer, int64_t axis) {
+  size_t masks = 0;
+  for (size_t i = 0; i < layer.inputs(); ++i) masks += layer.input(i).mask ? 1 : 0;
+  if (masks == 0) return nullptr;
+  const bool features = axis == -1 || axis == 2, steps = axis == 1 || axis == -2;
+  for (size_t i = 0; i < layer.inputs(); ++i)
+    if (layer.rank(i) != 3 || !(features || steps))
+      return layer.unsupported("a mask for other inputs than [batch, steps, features]"), nullptr;
+  graph::Builder& b = layer.b();
+  std::vector<ValueId> parts;
+  for (size_t i = 0; i < layer.inputs(); ++i) {
+    if (const ValuePtr& mask = layer.input(i).mask) {
+      parts.push_back(layer.scope().plain(*mask));
+      continue;
+    }
+    if (features) return nullptr;  // each step counts in one of the inputs
+    const ValueId shape = b.slice(b.add(Op::kShape, {layer.plain(i)}), 0, 0, 2);
+    parts.push_back(b.add(Op::kExpand, {b.number(DType::kBool, 1), shape}));
+  }
+  ValueId joined = parts[0];
+  if (!features) joined = b.add(Op::kConcat, parts, {{"axis", int64_t{1}}});
+  for (size_t i = 1; features && i < parts.size(); ++i)
+    if (parts[i] != joined) joined = b.add(Op::kOr, {joined, parts[i]});
+  return tf::plain_value(joined);
+}
+
 void import_concatenate(Layer& layer) {
   const int64_t axis = layer.integer("axis", -1);
   std::vector<ValuePtr> operands;
   operands.reserve(layer.inputs());
   for (size_t i = 0; i < layer.inputs(); ++i) operands.push_back(layer.value(i));
   if (operands.empty()) return layer.corrupt("joins nothing");
-  for (size_t i = 0; i < layer.inputs(); ++i)
-    if (layer.input(i).mask) return layer.unsupported("a mask");
+  layer.set_mask(joined_mask(layer, axis));
   operands.push_back(tf::plain_value(layer.b().constant(graph::make_scalar(DType::kInt64, static_cast<double>(axis)))));
   layer.out(layer.op("ConcatV2", std::move(operands)));
 }
@@ -194,7 +218,7 @@ void import_masking(Layer& layer) {
       b.cast(b.add(Op::kNot, {b.add(Op::kEqual, {x, b.number(DType::kFloat32, layer.number("mask_value", 0))})}), DType::kFloat32);
   const ValueId counts = b.add(Op::kReduceMax, {differs}, {{"axes", List{2}}, {"keepdims", int64_t{1}}});
   layer.set_mask(tf::plain_value(b.cast(b.squeeze(counts, {2}), DType::kBool)));
-  layer.out(b.add(Op::kMul, {x, counts}));
+  layer.out(b.add(Op::kWhere, {b.cast(counts, DType::kBool), x, b.number(DType::kFloat32, 0)}));
 }
 
 /// x * gamma, of ConvNeXt.

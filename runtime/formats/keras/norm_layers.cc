@@ -65,14 +65,13 @@ void import_layer_norm(Layer& layer) {
   const ValueId shift = rms ? kNone : weights.next(layer.flag("center", true), 0, "beta");
   const ValueId x = layer.scope().plain(*layer.as_float(layer.value(0)));
   const graph::Attributes attributes{{"axis", int64_t{-1}}, {"epsilon", layer.number("epsilon", rms ? 1e-6 : 1e-3)}};
+  if (rms) return layer.out(layer.b().add(Op::kRMSNormalization, {x, scale}, attributes));  // where the mask ends in Keras
   layer.keep_mask();
-  if (rms)
-    layer.out(layer.b().add(Op::kRMSNormalization, {x, scale}, attributes));
-  else
-    layer.out(layer.b().add(Op::kLayerNormalization, {x, scale, shift}, attributes));
+  layer.out(layer.b().add(Op::kLayerNormalization, {x, scale, shift}, attributes));
 }
 
 void import_group_norm(Layer& layer) {
+  layer.keep_mask();
   const auto axis = axis_of(layer, "axis", -1);
   const auto rank = layer.rank(0);
   if (!rank || *rank < 3 || !axis || *axis != static_cast<int64_t>(*rank) - 1)
@@ -87,6 +86,7 @@ void import_group_norm(Layer& layer) {
 }
 
 void import_unit_norm(Layer& layer) {
+  layer.keep_mask();
   const auto axis = axis_of(layer, "axis", -1);
   if (!axis) return layer.unsupported("several axes");
   graph::Builder& b = layer.b();
@@ -123,6 +123,7 @@ ValuePtr scale_of(Layer& layer, std::string_view key, double fallback) {
 }
 
 void import_rescaling(Layer& layer) {
+  layer.keep_mask();
   ValuePtr x = layer.binary("Mul", layer.as_float(layer.value(0)), scale_of(layer, "scale", 1));
   if (layer.is_set("offset") && layer.setting("offset").number() != 0.0) x = layer.binary("AddV2", x, scale_of(layer, "offset", 0));
   layer.out(x);
@@ -130,6 +131,7 @@ void import_rescaling(Layer& layer) {
 
 /// (x - mean) / max(sqrt(variance), 1e-7), or its inverse. The statistics are settings, or weights.
 void import_normalization(Layer& layer) {
+  layer.keep_mask();
   const List axes = layer.is_set("axis") ? layer.all_integers("axis") : List{};
   const auto rank = static_cast<int64_t>(layer.rank(0).value_or(0));
   const bool scalar = axes.empty();

@@ -120,6 +120,19 @@ void import_reduction(Layer& layer) {
   layer.out(layer.op(node, {layer.as_float(argument(layer, 0, "x")), layer.constant(axes)}, {{"keep_dims", attr(int64_t{keep})}}));
 }
 
+/// Any and All, of truths.
+void import_truth_reduction(Layer& layer) {
+  graph::Builder& b = layer.b();
+  const Json axis = option(layer, "axis");
+  if (!axis || axis.is_null()) return layer.unsupported("reduces the batch, too");
+  const List axes = layer.integers_of(axis, "axis");
+  const ValueId truth = b.cast(layer.scope().plain(*argument(layer, 0, "x")), DType::kBool);
+  const int64_t keep = option(layer, "keepdims").boolean().value_or(false) ? 1 : 0;
+  const ValueId found = b.add(layer.class_name() == "Any" ? Op::kReduceMax : Op::kReduceMin, {b.cast(truth, DType::kFloat32)},
+                              {{"axes", axes}, {"keepdims", keep}});
+  layer.out(b.cast(found, DType::kBool));
+}
+
 void import_matmul_operation(Layer& layer) {
   const ValuePtr a = argument(layer, 0, "x1"), b = argument(layer, 1, "x2");
   layer.out(layer.b().add(Op::kMatMul, {layer.scope().plain(*layer.as_float(a)), layer.scope().plain(*layer.as_float(b))}));
@@ -264,19 +277,33 @@ void import_get_item(Layer& layer) {
   layer.out(added.empty() ? x : b.unsqueeze(x, added));
 }
 
-void import_cast_operation(Layer& layer) {
+/// The type that an operation says, or else that of its input. Undefined, with an error, where it is none.
+DType type_option(Layer& layer, DType own) {
   static constexpr std::pair<std::string_view, DType> kTypes[] = {
       {"float32", DType::kFloat32}, {"int32", DType::kInt32}, {"int64", DType::kInt64}, {"bool", DType::kBool}};
-  const std::string name = option(layer, "dtype").text_or("");
-  const auto type = std::ranges::find(kTypes, std::string_view(name), &std::pair<std::string_view, DType>::first);
-  if (type == std::end(kTypes)) return layer.unsupported(fmt::format("dtype '{}'", name));
-  layer.out(layer.map(argument(layer, 0, "x"), [&](ValueId id) { return layer.b().cast(id, type->second); }));
+  const Json name = option(layer, "dtype");
+  if (!name || name.is_null()) return own;
+  const auto type = std::ranges::find(kTypes, std::string_view(name.text_or("")), &std::pair<std::string_view, DType>::first);
+  if (type != std::end(kTypes)) return type->second;
+  layer.unsupported(fmt::format("dtype '{}'", name.text_or("?")));
+  return DType::kUndefined;
+}
+
+/// Cast, and ConvertToTensor of what is one.
+void import_cast_operation(Layer& layer) {
+  const ValuePtr x = argument(layer, 0, "x");
+  const DType type = type_option(layer, layer.class_name() == "Cast" ? DType::kUndefined : layer.scope().dtype(*x));
+  if (layer.failed()) return;
+  if (type == DType::kUndefined) return layer.corrupt("casts to no type");
+  layer.out(layer.map(x, [&](ValueId id) { return layer.b().cast(id, type); }));
 }
 
 void import_like_operation(Layer& layer) {
   graph::Builder& b = layer.b();
   const ValueId x = layer.scope().plain(*argument(layer, 0, "x")), shape = b.add(Op::kShape, {x});
-  layer.out(b.add(Op::kExpand, {b.number(b.dtype(x), layer.class_name() == "OnesLike" ? 1 : 0), shape}));
+  const DType type = type_option(layer, b.dtype(x));
+  if (layer.failed()) return;
+  layer.out(b.add(Op::kExpand, {b.number(type, layer.class_name() == "OnesLike" ? 1 : 0), shape}));
 }
 
 void import_cumulative_sum(Layer& layer) {
@@ -294,8 +321,11 @@ constexpr LayerRow kOperations[] = {
     {"Abs", import_unary_operation},
     {"Absolute", import_unary_operation},
     {"Add", import_binary_operation},
+    {"All", import_truth_reduction},
+    {"Any", import_truth_reduction},
     {"Concatenate", import_concatenate_operation},
     {"Cast", import_cast_operation},
+    {"ConvertToTensor", import_cast_operation},
     {"Cos", import_unary_operation},
     {"Cumsum", import_cumulative_sum},
     {"Divide", import_binary_operation},

@@ -2,12 +2,15 @@
 //
 // Keras stores a kernel as [features, gates * units] with the gates of an LSTM in the order input, forget, cell, output. The canonical operators want
 // [gates * units, features] in the order input, output, forget, cell.
+//
+// The operators know lengths and no masks, so the steps that count are computed without the others (counted_steps.h).
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
+#include "runtime/formats/keras/counted_steps.h"
 #include "runtime/formats/keras/layer.h"
 
 namespace serin::formats::keras {
@@ -90,8 +93,6 @@ class Recurrent {
     if (units_ < 1 || units_ > (1 << 24)) return layer_.corrupt("'units' is no size"), false;
     if (flag("stateful")) return layer_.unsupported("stateful: a state between requests"), false;
     if (layer_.rank(0) != 3) return layer_.corrupt("its input is not [batch, steps, features]"), false;
-    if (layer_.input(0).mask || !layer_.named("mask").empty())
-      return layer_.unsupported("a mask (of Embedding's mask_zero or Masking): export the model with model.export('FOLDER')"), false;
     return true;
   }
 
@@ -125,9 +126,34 @@ class Recurrent {
   const int64_t units_;
 };
 
-/// All outputs [batch, steps, directions, units], then the last states [batch, directions, units]. `direction`: as the operators name it. The states of all directions are inputs 1 and following, where they are given.
+/// The inputs that are first states, of all directions: those behind the sequence that are no mask.
+List states_of(Layer& layer) {
+  const auto masks = layer.named("mask");
+  List states;
+  for (size_t i = 1; i < layer.inputs(); ++i)
+    if (std::ranges::find(masks, i) == masks.end()) states.push_back(static_cast<int64_t>(i));
+  return states;
+}
+
+/// The steps that count. Keras passes on the mask of the only tensor of a call: not where states are given, too.
+std::optional<CountedSteps> counted_steps(Layer& layer) {
+  const auto given = layer.named("mask");
+  if (given.empty() && (!layer.input(0).mask || !states_of(layer).empty())) return std::nullopt;
+  const ValuePtr mask = given.empty() ? layer.input(0).mask : layer.value(given[0]);
+  if (layer.scope().rank(*mask) != 2) return layer.unsupported("a mask that is not [batch, steps]"), std::nullopt;
+  return CountedSteps(layer.b(), layer.b().cast(layer.scope().plain(*mask), DType::kBool));
+}
+
+/// Steps that did not count in the input do not count in the output.
+void pass_mask_on(Layer& layer) {
+  const auto given = layer.named("mask");
+  layer.set_mask(given.empty() ? layer.input(0).mask : layer.value(given[0]));
+}
+
+/// All outputs [batch, steps, directions, units], then the last states [batch, directions, units]. `direction`: as the operators name it.
+/// With `steps`, the outputs are those of the steps that count, and zeros.
 std::vector<ValueId> run_cells(Layer& layer, const Kind& kind, Recurrent& first, const std::vector<Cell>& cells,
-                               const std::string& direction) {
+                               const std::string& direction, std::optional<CountedSteps>& steps) {
   graph::Builder& b = layer.b();
   std::vector<std::string> activations = first.activations();
   if (layer.failed()) return {};
@@ -140,16 +166,19 @@ std::vector<ValueId> run_cells(Layer& layer, const Kind& kind, Recurrent& first,
     kernels.push_back(cell.kernel);
     recurrents.push_back(cell.recurrent);
   }
-  std::vector<ValueId> operands = {layer.scope().plain(*layer.as_float(layer.value(0))), b.constant(turned(kind, first.units(), kernels)),
+  const ValueId x = layer.scope().plain(*layer.as_float(layer.value(0)));
+  std::vector<ValueId> operands = {steps ? steps->to_front(x) : x, b.constant(turned(kind, first.units(), kernels)),
                                    b.constant(turned(kind, first.units(), recurrents)), b.constant(biases(kind, first.units(), cells))};
-  const size_t given = layer.inputs() - 1;
-  if (given > 0) {
-    if (given != kind.states * cells.size()) return layer.unsupported(fmt::format("{} first states", given)), std::vector<ValueId>();
-    operands.push_back(kNone);
+  const List given = states_of(layer);
+  if (steps || !given.empty()) operands.push_back(steps ? steps->lengths() : kNone);
+  if (!given.empty()) {
+    if (given.size() != kind.states * cells.size())
+      return layer.unsupported(fmt::format("{} first states", given.size())), std::vector<ValueId>();
     for (size_t state = 0; state < kind.states; ++state) {
       std::vector<ValueId> parts;
       parts.reserve(cells.size());
-      for (size_t i = 0; i < cells.size(); ++i) parts.push_back(b.unsqueeze(layer.plain(1 + i * kind.states + state), {1}));
+      for (size_t i = 0; i < cells.size(); ++i)
+        parts.push_back(b.unsqueeze(layer.plain(static_cast<size_t>(given[i * kind.states + state])), {1}));
       operands.push_back(parts.size() == 1 ? parts[0] : b.add(Op::kConcat, parts, {{"axis", int64_t{1}}}));
     }
   }
@@ -171,14 +200,22 @@ void import_recurrent(Layer& layer) {
   const bool reversed = recurrent.flag("go_backwards");
   const std::vector<Cell> cells = {recurrent.cell("cell/")};
   if (layer.failed()) return;
-  const auto results = run_cells(layer, kind, recurrent, cells, reversed ? "reverse" : "forward");
-  if (results.empty()) return;
+  auto counted = counted_steps(layer);
+  const auto results = run_cells(layer, kind, recurrent, cells, reversed ? "reverse" : "forward", counted);
+  if (layer.failed() || results.empty()) return;
+  const bool zeros = recurrent.flag("zero_output_for_mask");
   if (recurrent.flag("return_sequences")) {
-    const ValueId steps = b.squeeze(results[0], {2});
+    ValueId steps = b.squeeze(results[0], {2});
+    if (counted) steps = counted->spread(steps, reversed);
+    if (counted && zeros) steps = counted->zeroed(steps);
+    pass_mask_on(layer);
     layer.out(reversed ? backwards(b, steps) : steps);
   } else {
-    layer.out(b.squeeze(results[1], {1}));
+    ValueId last = b.squeeze(results[1], {1});
+    if (counted) last = zeros ? counted->zeroed_by_end(last, reversed) : counted->zeroed_if_empty(last);
+    layer.out(last);
   }
+  layer.set_mask(nullptr);
   if (!recurrent.flag("return_state")) return;
   for (size_t state = 0; state < kind.states; ++state) layer.out(b.squeeze(results[1 + state], {1}));
 }
@@ -201,10 +238,14 @@ void import_bidirectional(Layer& layer) {
   if (forward.flag("return_state")) return layer.unsupported("return_state");
   const std::vector<Cell> cells = {forward.cell("forward_layer/cell/"), backward.cell("backward_layer/cell/")};
   if (layer.failed()) return;
-  const auto results = run_cells(layer, *kind, forward, cells, "bidirectional");
-  if (results.empty()) return;
+  auto counted = counted_steps(layer);
+  const auto results = run_cells(layer, *kind, forward, cells, "bidirectional", counted);
+  if (layer.failed() || results.empty()) return;
   const bool sequences = forward.flag("return_sequences");
-  const ValueId both = sequences ? results[0] : results[1];  // [batch, (steps,) directions, units]
+  ValueId both = sequences ? results[0] : results[1];  // [batch, (steps,) directions, units]
+  // Keras sets zero_output_for_mask here where sequences are returned, and clears it otherwise.
+  if (counted) both = sequences ? counted->zeroed(counted->spread(both, false)) : counted->zeroed_if_empty(both);
+  if (sequences) pass_mask_on(layer);
   const int64_t axis = sequences ? 2 : 1, units = forward.units();
   const std::string mode = layer.is_set("merge_mode") ? layer.text("merge_mode") : "";
   if (mode == "concat") return layer.out(b.reshape(both, sequences ? List{0, 0, 2 * units} : List{0, 2 * units}));
@@ -225,7 +266,8 @@ void import_time_distributed(Layer& layer) {
   const auto dims = layer.dims(0);
   if (!row || kind_of(class_name)) return layer.unsupported(fmt::format("a layer '{}' in it", class_name));
   if (!dims || dims->size() < 3) return layer.unsupported("an input without steps");
-  if (layer.input(0).mask) return layer.unsupported("a mask");
+  const bool reads_mask = class_name == "GlobalAveragePooling1D" || class_name == "Softmax";
+  if (reads_mask && layer.input(0).mask) return layer.unsupported(fmt::format("a mask before a layer '{}' in it", class_name));
   List joined = {-1};
   for (size_t axis = 2; axis < dims->size(); ++axis) joined.push_back(layer.size(0, static_cast<int64_t>(axis)));
   const ValueId x = layer.plain(0), steps = b.slice(b.add(Op::kShape, {x}), 0, 1, 2);
@@ -242,6 +284,7 @@ void import_time_distributed(Layer& layer) {
     if (!size) return layer.unsupported("a result of unknown shape");
     behind.push_back(*size);
   }
+  layer.keep_mask();
   const ValueId batch = b.slice(b.add(Op::kShape, {x}), 0, 0, 1);
   std::vector<ValueId> shape = {batch, steps};
   if (!behind.empty()) shape.push_back(b.integers(behind));

@@ -100,3 +100,87 @@ def lookups():
     h = layers.Concatenate()([known, layers.Flatten()(places), counted])
     return functional({"word": word, "number": number}, layers.Dense(3)(h)), {
         "word": {"shape": [6, 1], "words": ["red", "blue", "", "grey"]}, "number": tokens(6, 1, high=9.4, dtype="int64")}
+
+
+# Masks. Token 0 fills sentences up. It is drawn often enough that it also stands first, last and within sentences, where it counts as little.
+
+
+@model
+def masked_classifier():
+    """A classifier of texts: Embedding, Bidirectional LSTM, Dense."""
+    built = keras.Sequential([keras.Input((9,), dtype="int32", name="x"), layers.Embedding(20, 8, mask_zero=True), layers.SpatialDropout1D(0.2),
+                              layers.Bidirectional(layers.LSTM(6, return_sequences=True)), layers.Bidirectional(layers.LSTM(5)), layers.Dropout(0.5),
+                              layers.Dense(6, activation="relu"), layers.Dense(2)])  # fmt: skip
+    return built, {"x": tokens(7, 9, high=1.4)}
+
+
+@model
+def masked_tagger():
+    """An answer for each word of a sentence of any length."""
+    x = keras.Input((None,), dtype="int64", name="x")
+    h = layers.Embedding(30, 7, mask_zero=True)(x)
+    h = layers.GRU(6, return_sequences=True, dropout=0.1, recurrent_dropout=0.1)(h)
+    h = layers.GRU(5, return_sequences=True, go_backwards=True, reset_after=False)(layers.LayerNormalization()(h))
+    return functional(x, layers.TimeDistributed(layers.Dense(4))(h)), {"x": tokens(6, 8, high=1.6, dtype="int64")}
+
+
+@model
+def masked_reviews():
+    """As the examples of Keras classify reviews of films. Some rows are empty."""
+    x = keras.Input((6,), dtype="int32", name="x")
+    h = layers.Embedding(100, 12, mask_zero=True)(x)
+    return functional(x, layers.Dense(1)(layers.LSTM(8, dropout=0.2)(h))), {"x": tokens(24, 6, high=0.8)}
+
+
+@model
+def masked_steps():
+    """Each way to read a masked sequence: its answer at every step, the last of them, the state; forwards, backwards, with zeros; and a mask that is an input."""
+    x, given = keras.Input((None, 1), dtype="int32", name="x"), keras.Input((None,), dtype="int32", name="given")
+    scaled = layers.Rescaling(0.5)(x)
+    h = layers.Masking(0.0)(scaled)
+    outputs = {}
+    for kind, layer in {"lstm": layers.LSTM, "gru": layers.GRU, "rnn": layers.SimpleRNN}.items():
+        for zeros in (False, True):
+            for backwards in (False, True):
+                name = f"{kind}{'_zeros' * zeros}{'_back' * backwards}"
+                settings = {"zero_output_for_mask": zeros, "go_backwards": backwards}
+                outputs[name] = layer(3, return_sequences=True, **settings)(h)
+                outputs[f"{name}_last"] = layer(2, **settings)(h)
+    whole, state, memory = layers.LSTM(4, return_sequences=True, return_state=True)(h)
+    outputs.update(whole=whole, state=state, memory=memory)
+    outputs["again"] = layers.LSTM(4, return_sequences=True)(h, initial_state=[state, memory])  # without the mask: Keras passes on that of an only tensor
+    outputs["asked"] = layers.LSTM(4)(scaled, mask=given)
+    outputs["asked_again"] = layers.GRU(4)(scaled, initial_state=state, mask=given)
+    for mode in ("sum", "mul", "ave", "concat"):
+        outputs[f"both_{mode}"] = layers.Bidirectional(layers.GRU(3, return_sequences=True), merge_mode=mode)(h)
+    outputs["both_last"] = layers.Bidirectional(layers.SimpleRNN(3))(h)
+    return functional({"x": x, "given": given}, outputs), {"x": tokens(8, 7, 1, high=2.4), "given": tokens(8, 7, high=1.4)}
+
+
+@model
+def masked_joins():
+    """Where masks of several tensors meet, and layers in which they end."""
+    a, b = keras.Input((6,), dtype="int32", name="a"), keras.Input((6,), dtype="int32", name="b")
+    p, q = (layers.Embedding(9, 6, mask_zero=True)(each) for each in (a, b))
+    plain = layers.Embedding(9, 6)(b)
+    last = lambda h: layers.GRU(4)(h)
+    outputs = {
+        "added": last(layers.Add()([p, q])), "added_plain": last(layers.Add()([p, plain])), "beside": last(layers.Concatenate()([p, q])),
+        "beside_plain": last(layers.Concatenate()([p, plain])), "behind": last(layers.Concatenate(axis=1)([p, q])),
+        "behind_plain": last(layers.Concatenate(axis=1)([p, plain])), "dense": last(layers.Dense(5)(layers.Dropout(0.1)(p))),
+        "attended": last(layers.MultiHeadAttention(2, 3)(p, q)), "ended": last(layers.RMSNormalization()(p)),
+        "ended_too": last(layers.EinsumDense("abc,cd->abd", output_shape=(None, 4))(p)), "kept": last(layers.UnitNormalization()(layers.GroupNormalization(2)(p))),
+        "convolved": last(layers.Conv1D(4, 3, padding="same")(p)), "mean": layers.GlobalAveragePooling1D()(layers.Bidirectional(layers.LSTM(3, return_sequences=True))(p)),
+    }  # fmt: skip
+    return functional([a, b], outputs), {"a": tokens(6, 6, high=1.6), "b": tokens(6, 6, high=1.6)}
+
+
+@model
+def masked_translation():
+    """An encoder whose states begin the decoder, and attention between them."""
+    source, target = keras.Input((None,), dtype="int32", name="source"), keras.Input((None,), dtype="int32", name="target")
+    encoded, state, memory = layers.LSTM(6, return_sequences=True, return_state=True)(layers.Embedding(12, 5, mask_zero=True)(source))
+    decoded = layers.LSTM(6, return_sequences=True)(layers.Embedding(14, 5, mask_zero=True)(target), initial_state=[state, memory])
+    read = layers.Attention()([decoded, encoded])
+    h = layers.GRU(5, return_sequences=True)(layers.Concatenate()([decoded, read]))
+    return functional([source, target], layers.Dense(8)(h)), {"source": tokens(5, 7, high=2.4), "target": tokens(5, 6, high=2.4)}

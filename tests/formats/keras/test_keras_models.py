@@ -151,16 +151,42 @@ def test_what_is_refused_is_named(what, change, words, folder):
     assert words in refusal(changed(folder, f"refused_{what}", change))
 
 
-def test_a_mask_before_a_recurrent_layer_is_refused_by_name(folder):
+def masked(folder, name, *layers):
+    """A model of numbers of words with a mask, then these layers."""
     embedding = {"module": "keras.layers", "class_name": "Embedding", "config": {"name": "words", "input_dim": 9, "output_dim": 4, "mask_zero": True}}
-    lstm = {"module": "keras.layers", "class_name": "LSTM", "config": {"name": "lstm", "units": 3, "activation": "tanh", "recurrent_activation": "sigmoid"}}
 
     def change(document, tensors):
-        document["config"]["layers"] = [document["config"]["layers"][0], embedding, lstm]
+        document["config"]["layers"] = [document["config"]["layers"][0], embedding, *layers]
         document["config"]["layers"][0]["config"].update(batch_shape=[None, 5], dtype="int32")
         tensors["layers/embedding/vars/0"] = np.zeros((9, 4), np.float32)
 
-    assert "layer 'lstm' (LSTM): a mask" in refusal(changed(folder, "masked", change))
+    return changed(folder, name, change)
+
+
+SOFTMAX = {"module": "keras.layers", "class_name": "Softmax", "config": {"name": "shares"}}
+
+
+@pytest.mark.parametrize(("what", "layer", "words"), [
+    ("softmax", SOFTMAX, "layer 'shares' (Softmax): a mask"),
+    ("each", {"module": "keras.layers", "class_name": "TimeDistributed", "config": {"name": "each", "layer": SOFTMAX}}, "a mask before a layer 'Softmax' in it"),
+    ("stateful", {"module": "keras.layers", "class_name": "LSTM", "config": {"name": "lstm", "units": 3, "stateful": True}}, "layer 'lstm' (LSTM): stateful"),
+])  # fmt: skip
+def test_masks_that_are_refused_are_named(what, layer, words, folder):
+    assert words in refusal(masked(folder, f"masked_{what}", layer))
+
+
+def test_a_masked_row_has_the_answer_of_its_words_alone(folder):
+    """Words with gaps between them are the same sequence, so an LSTM gives the same for both, and exactly zero for none."""
+    path, _ = keras_recipe.materialise("masked_reviews", folder / "gaps")
+    rows = np.array([[5, 7, 2, 0, 0, 0], [0, 5, 0, 7, 0, 2], [0, 0, 0, 5, 7, 2], [0, 0, 0, 0, 0, 0]], np.int32)
+    bias = keras_recipe.tensors_of(keras_recipe.read("masked_reviews")[0])["layers/dense/vars/1"]
+    np.savez(folder / "gaps/x.npz", x=rows)
+    done = subprocess.run([stored.SERIN, "predict", path, folder / "gaps/x.npz", folder / "gaps/y.npz"], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    with np.load(folder / "gaps/y.npz") as file:
+        answers = next(file[name] for name in file.files if np.issubdtype(file[name].dtype, np.floating)).ravel()
+    np.testing.assert_array_equal(answers[:2], answers[1:3])
+    assert answers[3] == bias and answers[0] != bias
 
 
 @pytest.mark.parametrize(("what", "options", "words"), [
