@@ -42,13 +42,13 @@ def write_data_set(folder, inputs, outputs):
     return folder
 
 
-def check(model, folder, *flags, timeout=170):
-    command = [SERIN, "check", model, folder, "--rtol", RTOL, "--atol", ATOL, *flags]
+def check(model, folder, *flags, timeout=170, rtol=RTOL, atol=ATOL):
+    command = [SERIN, "check", model, folder, "--rtol", rtol, "--atol", atol, *flags]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
 
-def assert_agrees(model, folder, *flags):
-    done = check(model, folder, *flags)
+def assert_agrees(model, folder, *flags, **errors):
+    done = check(model, folder, *flags, **errors)
     assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
 
 

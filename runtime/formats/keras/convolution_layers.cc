@@ -65,7 +65,7 @@ tf::Attrs attrs_of(Layer& layer, const Window& window) {
 ValuePtr raised(Layer& layer, const ValuePtr& filter) {
   const graph::ConstantPtr constant = layer.scope().graph().constant(filter->plain);
   if (!constant || constant->shape.rank() != 3) {
-    if (!layer.failed()) layer.unsupported("weights of 16 bits in a convolution of lines");
+    if (!layer.failed()) layer.corrupt("its filter has not three axes");
     return filter;
   }
   return tf::plain_value(layer.scope().reshaped(filter->plain, Shape{1, constant->shape[0], constant->shape[1], constant->shape[2]}));

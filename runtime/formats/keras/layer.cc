@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/float16.h"
+
 namespace serin::formats::keras {
 
 int64_t Layer::integer(std::string_view key, int64_t fallback) {
@@ -80,6 +82,57 @@ bool Layer::has_weight(size_t index, std::string_view inner) const {
   return shared_.weights.find(fmt::format("{}{}vars/{}", folder_, inner, index)) != nullptr;
 }
 
+DType dtype_named(std::string_view name) {
+  constexpr std::pair<std::string_view, DType> kTypes[] = {
+      {"float32", DType::kFloat32}, {"float64", DType::kFloat64}, {"float16", DType::kFloat16}, {"bfloat16", DType::kBFloat16},
+      {"int32", DType::kInt32},     {"int64", DType::kInt64},     {"int16", DType::kInt16},     {"int8", DType::kInt8},
+      {"uint8", DType::kUInt8},     {"uint16", DType::kUInt16},   {"uint32", DType::kUInt32},   {"uint64", DType::kUInt64},
+      {"bool", DType::kBool},       {"string", DType::kString}};
+  for (const auto& [own, dtype] : kTypes)
+    if (own == name) return dtype;
+  return DType::kUndefined;
+}
+
+DType narrow_named(std::string_view name) {
+  if (name.starts_with("mixed_")) name.remove_prefix(6);
+  return name == "float16" ? DType::kFloat16 : name == "bfloat16" ? DType::kBFloat16 : DType::kUndefined;
+}
+
+/// Of a layer: its policy's type. Of an operation: the type that all its operands of floating point have; those that are written in the call adapt.
+DType Layer::narrow() {
+  if (narrow_) return *narrow_;
+  if (call_.operation) {
+    std::optional<DType> common;
+    for (const Tensor& each : inputs_) {
+      if (!is_float(scope().dtype(*each.value))) continue;
+      if (common && *common != each.narrow) return DType::kUndefined;
+      common = each.narrow;
+    }
+    return common.value_or(DType::kUndefined);
+  }
+  const Json policy = config_["dtype"];
+  return narrow_named(policy.is_object() ? policy["config"]["name"].text_or("") : policy.text_or(""));
+}
+
+namespace {
+
+/// Weights of 16 or 64 bits as f32, converted when they are read.
+graph::ConstantPtr as_f32(const graph::ConstantPtr& constant) {
+  if (!is_float(constant->dtype) || constant->dtype == DType::kFloat32) return constant;
+  return graph::make_constant(DType::kFloat32, constant->shape, [constant](std::span<std::byte> bytes) -> Status {
+    auto* const to = reinterpret_cast<float*>(bytes.data());
+    const auto convert = [&](const auto& from, auto&& widened) { std::ranges::transform(from, to, widened); };
+    switch (constant->dtype) {
+      case DType::kFloat16: convert(constant->span<kernels::Half>(), [](kernels::Half x) { return to_float(x); }); break;
+      case DType::kBFloat16: convert(constant->span<kernels::BFloat16>(), [](kernels::BFloat16 x) { return to_float(x); }); break;
+      default: convert(constant->span<double>(), [](double x) { return static_cast<float>(x); });
+    }
+    return {};
+  });
+}
+
+}  // namespace
+
 graph::ConstantPtr Layer::constant_weight(size_t index, std::initializer_list<int64_t> shape, std::string_view what,
                                           std::string_view inner) {
   const std::string path = fmt::format("{}{}vars/{}", folder_, inner, index);
@@ -95,7 +148,7 @@ graph::ConstantPtr Layer::constant_weight(size_t index, std::initializer_list<in
     fits = fits && (wanted < 0 || own[axis] == wanted);
     ++axis;
   }
-  if (fits) return *found;
+  if (fits) return as_f32(*found);
   corrupt(fmt::format("{}: weight '{}' is {}, [{}] is needed", what, path, own.str(), fmt::join(shape, ",")));
   return nullptr;
 }
@@ -103,8 +156,7 @@ graph::ConstantPtr Layer::constant_weight(size_t index, std::initializer_list<in
 ValuePtr Layer::weight(size_t index, std::initializer_list<int64_t> shape, std::string_view what, std::string_view inner) {
   const graph::ConstantPtr constant = constant_weight(index, shape, what, inner);
   if (!constant) return std::make_shared<tf::Value>();
-  const ValueId id = b().constant(fmt::format("{}{}vars/{}", folder_, inner, index), constant);
-  return tf::plain_value(is_float(constant->dtype) ? b().cast(id, DType::kFloat32) : id);
+  return tf::plain_value(b().constant(fmt::format("{}{}vars/{}", folder_, inner, index), constant));
 }
 
 ValuePtr Layer::op(std::string_view name, std::vector<ValuePtr> inputs, tf::Attrs attrs) {

@@ -29,10 +29,17 @@ using List = std::vector<int64_t>;
 using tf::ValuePtr;
 
 /// A tensor between layers. `mask` [batch, steps] says which steps count, where a layer before said so; null: all do.
+/// `narrow`: f16 or bf16, where Keras has this tensor in 16 bits. It is computed in f32 here.
 struct Tensor {
   ValuePtr value;
   ValuePtr mask = nullptr;
+  DType narrow = DType::kUndefined;
 };
+
+/// A type by its name in Keras; undefined if it is none.
+DType dtype_named(std::string_view name);
+/// f16 and bf16, of which Keras has names of policies, too: "mixed_float16". Undefined for others.
+DType narrow_named(std::string_view name);
 
 /// The parts of a file that all layers share.
 struct Shared {
@@ -49,6 +56,7 @@ class Layer {
     Json json = {};
     size_t positional = 1;  ///< the first inputs, which have none
     std::vector<std::pair<std::string, size_t>> named = {};
+    bool operation = false;  ///< of keras.ops, which has no policy
   };
   /// `config`: the settings; `folder`: of its weights, "layers/dense/". `inputs`: the tensors among the arguments.
   Layer(Shared& shared, std::string class_name, Json config, std::string folder, std::vector<Tensor> inputs, Call call)
@@ -123,6 +131,9 @@ class Layer {
   void keep_mask() { mask_ = inputs_.empty() ? nullptr : inputs_.front().mask; }
   void set_mask(ValuePtr mask) { mask_ = std::move(mask); }
   std::vector<Tensor> take_outputs() { return std::move(outputs_); }
+  /// The type that the results have in Keras, where the layer's policy does not say so: of operations.
+  void set_narrow(DType narrow) { narrow_ = narrow; }
+  DType narrow();
 
   void corrupt(std::string_view problem) { b().fail(Code::kCorrupt, problem); }
   void unsupported(std::string_view problem) { b().fail(Code::kUnsupported, problem); }
@@ -136,6 +147,7 @@ class Layer {
   std::vector<Tensor> inputs_;
   const Call call_;
   ValuePtr mask_;
+  std::optional<DType> narrow_;
   std::vector<Tensor> outputs_;
 };
 

@@ -66,15 +66,10 @@ Status collect_tensors(Json value, std::vector<Place>& places) {
   return {};
 }
 
-DType dtype_named(std::string_view name) {
-  constexpr std::pair<std::string_view, DType> kTypes[] = {
-      {"float32", DType::kFloat32}, {"float64", DType::kFloat64}, {"float16", DType::kFloat16}, {"bfloat16", DType::kBFloat16},
-      {"int32", DType::kInt32},     {"int64", DType::kInt64},     {"int16", DType::kInt16},     {"int8", DType::kInt8},
-      {"uint8", DType::kUInt8},     {"uint16", DType::kUInt16},   {"uint32", DType::kUInt32},   {"uint64", DType::kUInt64},
-      {"bool", DType::kBool},       {"string", DType::kString}};
-  for (const auto& [own, dtype] : kTypes)
-    if (own == name) return dtype;
-  return DType::kUndefined;
+/// A policy that is one type, or two: for computing and for weights.
+bool is_plain_policy(Json policy) {
+  const std::string class_name = policy["class_name"].text_or("");
+  return !policy.is_object() || class_name == "DTypePolicy" || class_name == "FloatDTypePolicy";
 }
 
 /// Letters, digits and underscores, so that a symbol can be typed on a command line.
@@ -152,7 +147,8 @@ Result<Tensor> ModelImport::add_input(const std::string& name, Json shape, Json 
   }
   for (const ValueId id : shared_.scope.graph().inputs())
     if (shared_.scope.graph().value(id).name == name) return bad_model(fmt::format("two inputs '{}'", name));
-  return Tensor{tf::plain_value(shared_.scope.graph().add_input(name, std::move(type)))};
+  const DType narrow = narrow_named(type_name);
+  return Tensor{.value = tf::plain_value(shared_.scope.graph().add_input(name, std::move(type))), .narrow = narrow};
 }
 
 Result<std::vector<Tensor>> ModelImport::call_layer(const Entry& entry, std::vector<Tensor> inputs, Layer::Call call) {
@@ -166,6 +162,11 @@ Result<std::vector<Tensor>> ModelImport::call_layer(const Entry& entry, std::vec
   }
   const LayerRow* const row = find_layer(entry.module, entry.class_name);
   if (!row) return Error{Code::kUnsupported, fmt::format("layer '{}' ({}) is not supported", entry.name, entry.class_name)};
+  const Json policy = entry.json["config"]["dtype"];
+  call.operation = is_operation(entry.module);
+  if (!call.operation && !is_plain_policy(policy))
+    return Error{Code::kUnsupported, fmt::format("layer '{}' ({}): dtype policy '{}' ({})", entry.name, entry.class_name,
+                                                 policy["config"]["name"].text_or("?"), policy["class_name"].text_or("?"))};
   graph::Builder& builder = shared_.scope.builder();
   builder.start(entry.name);
   Layer layer(shared_, entry.class_name, entry.json["config"], entry.folder, std::move(inputs), std::move(call));
@@ -176,7 +177,9 @@ Result<std::vector<Tensor>> ModelImport::call_layer(const Entry& entry, std::vec
     if (error.message.starts_with(prefix)) error.message.erase(0, prefix.size());
     return error.in(place);
   }
-  return layer.take_outputs();
+  std::vector<Tensor> outputs = layer.take_outputs();
+  for (Tensor& output : outputs) output.narrow = layer.narrow();
+  return outputs;
 }
 
 Result<std::vector<ModelImport::Output>> ModelImport::call_model(Json model, const std::string& folder, const std::vector<Tensor>* inputs) {
@@ -375,6 +378,7 @@ Status ModelImport::run(Json model) {
     builder.start(name);
     ValueId id = shared_.scope.plain(*output.tensor.value);
     if (id == kNone) return bad_model(fmt::format("output '{}' is no tensor", name));
+    if (output.tensor.narrow != DType::kUndefined && builder.dtype(id) == DType::kFloat32) id = builder.cast(id, output.tensor.narrow);
     const bool own =
         graph.constant(id) || std::ranges::find(graph.inputs(), id) != graph.inputs().end() || std::ranges::find(ids, id) != ids.end();
     if (own) id = builder.add(Op::kIdentity, {id});

@@ -279,13 +279,14 @@ void import_get_item(Layer& layer) {
 
 /// The type that an operation says, or else that of its input. Undefined, with an error, where it is none.
 DType type_option(Layer& layer, DType own) {
-  static constexpr std::pair<std::string_view, DType> kTypes[] = {
-      {"float32", DType::kFloat32}, {"int32", DType::kInt32}, {"int64", DType::kInt64}, {"bool", DType::kBool}};
-  const Json name = option(layer, "dtype");
-  if (!name || name.is_null()) return own;
-  const auto type = std::ranges::find(kTypes, std::string_view(name.text_or("")), &std::pair<std::string_view, DType>::first);
-  if (type != std::end(kTypes)) return type->second;
-  layer.unsupported(fmt::format("dtype '{}'", name.text_or("?")));
+  const Json given = option(layer, "dtype");
+  if (!given || given.is_null()) return own;
+  const std::string name = given.text_or("?");
+  const DType type = dtype_named(name), narrow = narrow_named(name);
+  layer.set_narrow(narrow);
+  if (narrow != DType::kUndefined) return DType::kFloat32;  // as all that Keras has in 16 bits
+  if (type == DType::kFloat32 || type == DType::kInt32 || type == DType::kInt64 || type == DType::kBool) return type;
+  layer.unsupported(fmt::format("dtype '{}'", name));
   return DType::kUndefined;
 }
 

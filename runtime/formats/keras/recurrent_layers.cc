@@ -105,7 +105,7 @@ class Recurrent {
       cell.bias =
           apart ? layer_.constant_weight(2, {2, columns}, "the bias", folder) : layer_.constant_weight(2, {columns}, "the bias", folder);
     for (const auto& each : {cell.kernel, cell.recurrent, cell.bias})
-      if (each && each->dtype != DType::kFloat32) layer_.unsupported("weights that are not f32");
+      if (each && each->dtype != DType::kFloat32) layer_.corrupt("weights that are no numbers of floating point");
     return cell;
   }
 

@@ -38,6 +38,9 @@ def tensors_of(archive, drawn):
         if not isinstance(item, h5py.Dataset) or path.startswith("optimizer/") or "seed_generator" in path:
             return
         value = item[()]
+        if item.attrs.get("dtype") == "bfloat16":  # which h5py keeps as two bytes of any kind
+            entries[path] = {"dtype": "bfloat16", "shape": list(value.shape), "values": value.view(np.uint16).reshape(-1).tolist()}
+            return
         entry = {"dtype": value.dtype.name, "shape": list(value.shape)}
         how = drawn.get(hashlib.sha256(value.tobytes()).hexdigest())
         if how:
@@ -95,6 +98,10 @@ def export(name):
             assets = {entry: archive.read(entry).decode() for entry in archive.namelist() if entry.startswith("assets/") and not entry.endswith("/")}
             metadata = {"keras_version": json.loads(archive.read("metadata.json"))["keras_version"]}
             head = {"tensors": tensors_of(archive, drawn), "inputs": inputs, "assets": assets, "metadata": metadata}
+    bfloats = [key for key, value in answers.items() if value.dtype.name == "bfloat16"]
+    if bfloats:
+        head["bfloat16"] = bfloats
+        answers.update({key: answers[key].astype(np.float32) for key in bfloats})
     for key, value in answers.items():
         if np.issubdtype(value.dtype, np.floating) and value.size > 1:
             print(f"  {key} {value.shape} deviation {value.std():.3g}")

@@ -1,7 +1,8 @@
 """A recipe is a .keras file without its weights: one line of JSON, then config.json; compressed with xz.
 
-    {"tensors": {path: {"dtype", "shape", "uniform": [seed, low, high]} or {..., "values": [...]}},
-     "inputs": {name: {"dtype", "shape", "low", "high"} or {"shape", "words"}}, "assets": {path: text}, "metadata": {...}}
+    {"tensors": {path: {"dtype", "shape", "uniform": [seed, low, high]} or {..., "values": [...]}},  those of bfloat16 as their bits
+     "inputs": {name: {"dtype", "shape", "low", "high"} or {"shape", "words"}}, "assets": {path: text}, "metadata": {...},
+     "bfloat16": [outputs of that type, which their answers are not]}
 
 Uniform tensors are drawn again with tests/models/recipe.py. h5py writes them, in the layout of HDF5 1 or of HDF5 2.
 """
@@ -13,7 +14,9 @@ import pathlib
 import zipfile
 
 import h5py
+import ml_dtypes
 import numpy as np
+import stored
 
 import recipe
 
@@ -47,6 +50,8 @@ def tensor_of(entry):
     if "uniform" in entry:
         seed, low, high = entry["uniform"]
         return recipe.draw(seed, entry["shape"], low, high, np.dtype(entry["dtype"]))
+    if entry["dtype"] == "bfloat16":
+        return np.array(entry["values"], np.uint16).view("V2").reshape(entry["shape"])
     return np.array(entry["values"], entry["dtype"]).reshape(entry["shape"])
 
 
@@ -55,7 +60,7 @@ def weights_file(tensors, layout="tables"):
     stream = io.BytesIO()
     with h5py.File(stream, "w", libver=LAYOUTS[layout]) as file:
         for path, value in tensors.items():
-            file.create_dataset(path, data=value)
+            file.create_dataset(path, data=value).attrs.update({"dtype": "bfloat16"} if value.dtype.kind == "V" else {})
     return stream.getvalue()
 
 
@@ -83,6 +88,12 @@ def materialise(name, folder, layout="tables"):
     path = folder / "model.keras"
     path.write_bytes(archive(head, config, weights_file(tensors_of(head), layout)))
     return path, head
+
+
+def expected(head, name):
+    """{output: array}, in the types that Keras gives them."""
+    answers = stored.read_answers(answers_of(name))
+    return {key: value.astype(ml_dtypes.bfloat16) if key in head.get("bfloat16", []) else value for key, value in answers.items()}
 
 
 def inputs_of(head, name):

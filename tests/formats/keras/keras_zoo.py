@@ -184,3 +184,60 @@ def masked_translation():
     read = layers.Attention()([decoded, encoded])
     h = layers.GRU(5, return_sequences=True)(layers.Concatenate()([decoded, read]))
     return functional([source, target], layers.Dense(8)(h)), {"source": tokens(5, 7, high=2.4), "target": tokens(5, 6, high=2.4)}
+
+
+def under(policy):
+    """The model is built under this policy: what Keras computes in, and keeps weights in."""
+    def build_under(build):
+        def built():
+            keras.config.set_dtype_policy(policy)
+            try:
+                return build()
+            finally:
+                keras.config.set_dtype_policy("float32")
+
+        built.__name__ = build.__name__
+        return model(built)
+
+    return build_under
+
+
+def mixed_network():
+    x = keras.Input((8, 8, 3), name="x")
+    h = layers.Conv2D(8, 3, padding="same", activation="relu")(layers.Rescaling(1 / 255)(x))
+    h = layers.BatchNormalization()(layers.Add()([h, layers.SeparableConv2D(8, 3, padding="same")(h)]))
+    h = ops.relu(layers.Reshape((16, 8))(layers.MaxPooling2D()(h)))
+    h = layers.LayerNormalization()(layers.Add()([h, layers.MultiHeadAttention(2, 4)(h, h)]))
+    h = layers.Bidirectional(layers.LSTM(6))(layers.Conv1D(8, 3, padding="causal")(h))
+    return functional(x, {"logits": layers.Dense(4)(h), "shares": layers.Dense(5, activation="softmax", dtype="float32")(h), "sums": h + ops.cast(h, "float32")}), {
+        "x": {"shape": [3, 8, 8, 3], "low": 0.0, "high": 255.0}}
+
+
+@under("mixed_float16")
+def mixed_float16():
+    return mixed_network()
+
+
+@under("mixed_bfloat16")
+def mixed_bfloat16():
+    return mixed_network()
+
+
+def narrow_network():
+    """Its weights are of 16 bits, too. They are those that Keras draws."""
+    keras.utils.set_random_seed(1)
+    x, spread = keras.Input((10, 6), name="x"), {"recurrent_initializer": "glorot_uniform"}  # the usual one cannot be computed in bfloat16
+    h = layers.Conv1D(6, 3, activation="relu")(x)
+    h = layers.GRU(5, return_sequences=True, **spread)(layers.PReLU(shared_axes=[1])(h))
+    h = layers.EinsumDense("abc,cd->abd", output_shape=(None, 4), bias_axes="d")(layers.LSTM(5, return_sequences=True, **spread)(h))
+    return functional(x, layers.Dense(3, kernel_initializer=keras.initializers.RandomUniform(-3, 3))(layers.GlobalAveragePooling1D()(h))), {"x": floats(4, 10, 6)}
+
+
+@under("float16")
+def only_float16():
+    return narrow_network()
+
+
+@under("bfloat16")
+def only_bfloat16():
+    return narrow_network()
