@@ -19,9 +19,13 @@ using List = std::vector<int64_t>;
 using Numbers = std::vector<double>;
 
 constexpr int64_t kLessOrEqual = 0, kMember = 6;
-constexpr double kZero = 1e-35;  ///< LightGBM's kZeroThreshold
+constexpr double kMostCategory = 1 << 24;  ///< to which floats are exact integers
+constexpr double kZero = 1e-35;            ///< LightGBM's kZeroThreshold
 
-/// Every split and leaf has one parent, and the root has none.
+/// Whether it stays a finite number as f32, in which the answers are.
+bool fits_f32(double value) { return std::isfinite(static_cast<float>(value)); }
+
+/// Every split and leaf has one parent, and the root has none. Leaves are finite, categories integers that a float can be.
 Status check_tree(const Tree& tree, int64_t number, int64_t features, int64_t targets) {
   const auto corrupt = [number](std::string_view what) { return Error{Code::kCorrupt, fmt::format("tree {} {}", number, what)}; };
   std::vector<bool> split_seen(tree.splits.size(), false), leaf_seen(tree.leaves.size(), false);
@@ -29,9 +33,13 @@ Status check_tree(const Tree& tree, int64_t number, int64_t features, int64_t ta
   if (tree.splits.empty() ? tree.leaves.size() != 1 : tree.leaves.size() != tree.splits.size() + 1)
     return corrupt(fmt::format("has {} splits and {} leaves", tree.splits.size(), tree.leaves.size()));
   if (tree.target < 0 || tree.target >= targets) return corrupt(fmt::format("votes for class {} of {}", tree.target, targets));
+  for (const double leaf : tree.leaves)
+    if (!fits_f32(leaf)) return corrupt(fmt::format("has a leaf {}", leaf));
   for (const Split& split : tree.splits) {
     if (split.feature < 0 || split.feature >= features) return corrupt(fmt::format("asks for feature {} of {}", split.feature, features));
     if (std::isnan(split.threshold)) return corrupt("has a threshold that is no number");
+    for (const double member : split.members)
+      if (!(member >= 0 && member <= kMostCategory)) return corrupt(fmt::format("has a category {}", member));
     for (const int64_t child : {split.yes, split.no}) {
       std::vector<bool>& seen = child >= 0 ? split_seen : leaf_seen;
       const auto at = static_cast<uint64_t>(child >= 0 ? child : ~child);
@@ -147,6 +155,8 @@ Result<graph::Graph> build_graph(const Ensemble& ensemble) {
     else
       lists.add(tree, ensemble.divisor);
   }
+  for (const double score : base)
+    if (!fits_f32(score)) return Error{Code::kCorrupt, fmt::format("the trees without splits and the base score sum to {}", score)};
   graph::Graph graph;
   const ValueId input = graph.add_input("input", graph::Type::tensor(DType::kFloat32, {graph::Dim::symbol("batch"), ensemble.features}));
   graph::Builder b(graph);

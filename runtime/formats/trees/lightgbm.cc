@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
+#include <type_traits>
 
 #include "runtime/base/file.h"
 #include "runtime/base/number.h"
@@ -61,7 +63,7 @@ void for_words(std::string_view text, F&& each) {
   }
 }
 
-/// Exactly `count` numbers; kCorrupt otherwise.
+/// Exactly `count` numbers; kCorrupt otherwise. A number of floating point that is too large is infinite, one that is too small 0.
 template <class T>
 Result<std::vector<T>> numbers_of(const Block& block, std::string_view key, size_t count) {
   std::vector<T> numbers;
@@ -69,7 +71,11 @@ Result<std::vector<T>> numbers_of(const Block& block, std::string_view key, size
   for_words(text_of(block, key), [&](std::string_view word) {
     T value{};
     const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), value);
-    wrong = wrong || failure == std::errc::invalid_argument || end != word.data() + word.size();
+    if (std::is_floating_point_v<T> && failure == std::errc::result_out_of_range)
+      value = static_cast<T>(std::strtod(std::string(word).c_str(), nullptr));
+    else
+      wrong = wrong || failure != std::errc();
+    wrong = wrong || end != word.data() + word.size();
     numbers.push_back(value);
   });
   if (wrong) return bad_model(fmt::format("'{}' has what is no number", key));
@@ -223,7 +229,8 @@ Status set_link(std::string_view objective, Ensemble& ensemble) {
     return Error{Code::kUnsupported, fmt::format("LightGBM model: objective '{}' is not supported", objective.substr(0, 80))};
   ensemble.link = square ? Link::kSignedSquare : found->link;
   if (ensemble.link == Link::kBinary || ensemble.link == Link::kOneVersusAll) ensemble.scale = scale;
-  if (!(ensemble.scale > 0)) return bad_model("a sigmoid that is not above 0");
+  if (!(ensemble.scale > 0) || !std::isfinite(static_cast<float>(ensemble.scale)))
+    return bad_model("a sigmoid whose factor is not a finite number above 0");
   return {};
 }
 

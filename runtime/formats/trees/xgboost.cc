@@ -148,6 +148,9 @@ Result<Tree> booster_tree(const Json& json, double weight) {
     SERIN_TRY(types, integers_of(json, "split_type", count));
   }
   SERIN_TRY(const auto categories, categories_of(json));
+  for (const auto& [node, members] : categories)
+    if (node < 0 || node >= static_cast<int64_t>(count) || types[static_cast<size_t>(node)] != 1)
+      return bad_booster(fmt::format("categories for node {}, which does not split by them", node));
   Tree tree;
   std::vector<int64_t> place(count);  // among the splits, or ~place among the leaves
   int64_t splits = 0;
@@ -169,7 +172,8 @@ Result<Tree> booster_tree(const Json& json, double weight) {
     if (types[i] == 1) {
       const auto members = categories.find(static_cast<int64_t>(i));
       split.categorical = true;
-      if (members != categories.end()) split.members = members->second;
+      if (members == categories.end()) return bad_booster(fmt::format("node {} splits by categories and has none", i));
+      split.members = members->second;
       std::swap(split.yes, split.no);
       split.missing_is_yes = !to_left;
     } else if (types[i] == 0) {

@@ -107,6 +107,19 @@ TEST(LightGbm, M7_BrokenNumbers) {
   EXPECT_THAT(lightgbm_error("num_tree_per_iteration=1", "num_tree_per_iteration=2"), HasSubstr("contradict objective"));
 }
 
+TEST(LightGbm, M11_FactorsLeavesAndCategoriesOutOfRange) {
+  EXPECT_THAT(lightgbm_error("sigmoid:1", "sigmoid:0"), HasSubstr("a sigmoid whose factor is not a finite number above 0"));
+  EXPECT_THAT(lightgbm_error("sigmoid:1", "sigmoid:nan"), HasSubstr("a sigmoid whose factor"));
+  EXPECT_THAT(lightgbm_error("sigmoid:1", "sigmoid:inf"), HasSubstr("a sigmoid whose factor"));
+  EXPECT_THAT(lightgbm_error("sigmoid:1", "sigmoid:1e39"), HasSubstr("a sigmoid whose factor"));
+  for (const char* const leaf : {"nan", "inf", "1e39", "-1e999"})
+    EXPECT_THAT(lightgbm_error("-0.2 0.3", std::string(leaf) + " 0.3"), HasSubstr("tree 0 has a leaf")) << leaf;
+  EXPECT_EQ(lightgbm_error("-0.2 0.3", "1e-999 0.3"), "it was read") << "which is 0";
+  EXPECT_THAT(lightgbm_error("split_feature=0 1", "split_feature=0 99999999999999999999"),
+              HasSubstr("'split_feature' has what is no number"));
+  EXPECT_THAT(lightgbm_error("cat_threshold=6", "cat_threshold=99999999999"), HasSubstr("'cat_threshold' has what is no number"));
+}
+
 TEST(LightGbm, ThresholdsAreTheFloatsBelow) {
   EXPECT_EQ(trees::floor_f32(0.5), 0.5F);
   EXPECT_EQ(trees::floor_f32(0.1), std::nextafter(0.1F, 0.0F));  // 0.1F is above 0.1
@@ -163,6 +176,29 @@ TEST(Xgboost, M7_BrokenNumbers) {
   EXPECT_THAT(xgboost_error("[5E-1]", "[2]"), HasSubstr("no margin"));
   EXPECT_THAT(xgboost_error("[5E-1]", "[5E-1,5E-1]"), HasSubstr("2 base scores for 1 outputs"));
   EXPECT_THAT(xgboost_error("\"num_feature\": \"2\"", "\"num_feature\": \"99999999999\""), HasSubstr("'num_feature'"));
+}
+
+/// The model with a split by these categories.
+std::string by_categories(const std::string& lists) {
+  return replaced(kXgboost, R"("tree_param")", R"("split_type": [1, 0, 0], )" + lists + R"(, "tree_param")");
+}
+
+TEST(Xgboost, M11_ScoresLeavesAndCategoriesOutOfRange) {
+  EXPECT_THAT(xgboost_error("-1.0, 2.0", "NaN, 2.0"), HasSubstr("tree 0 has a leaf nan"));
+  EXPECT_THAT(xgboost_error("-1.0, 2.0", "Infinity, 2.0"), HasSubstr("tree 0 has a leaf inf"));
+  const std::string raw = replaced(kXgboost, "binary:logistic", "reg:squarederror");
+  EXPECT_THAT(error_of(read_xgboost_bytes(replaced(raw, "[5E-1]", "[1E300]"))), HasSubstr("the base score sum to"));
+  const auto lists = [](const std::string& nodes, const std::string& members) {
+    return fmt::format(R"("categories_nodes": {}, "categories_segments": [0], "categories_sizes": [1], "categories": {})", nodes, members);
+  };
+  EXPECT_TRUE(read_xgboost_bytes(by_categories(lists("[0]", "[3]"))));
+  EXPECT_THAT(error_of(read_xgboost_bytes(by_categories(lists("[0]", "[-3]")))), HasSubstr("tree 0 has a category -3"));
+  EXPECT_THAT(error_of(read_xgboost_bytes(by_categories(lists("[0]", "[16777217]")))), HasSubstr("tree 0 has a category 16777217"));
+  EXPECT_THAT(error_of(read_xgboost_bytes(by_categories(lists("[1]", "[3]")))),
+              HasSubstr("categories for node 1, which does not split by them"));
+  EXPECT_THAT(error_of(read_xgboost_bytes(by_categories(lists("[9]", "[3]")))), HasSubstr("categories for node 9"));
+  EXPECT_THAT(error_of(read_xgboost_bytes(by_categories(R"("categories_nodes": [])"))),
+              HasSubstr("node 0 splits by categories and has none"));
 }
 
 std::string ubjson_error(const std::string& bytes) {
