@@ -62,7 +62,7 @@ def outputs_of(runtime, model):
     return [output["data"] for output in answer.json["outputs"]]
 
 
-@pytest.mark.parametrize("name", ["paddle", "tensorflow", "torch"])  # trees run on the CPU, whatever the device
+@pytest.mark.parametrize("name", list(WRITERS))
 def test_m13_a_plan_that_does_not_fit_the_device_is_refused_with_the_numbers(name, serve, repository, emulated):
     models = repository({"digits/1": MODELS / "digits/1/model.onnx"})
     (models / "digits/serin.yaml").write_text("device: cpu\n")
