@@ -19,8 +19,8 @@ class CountedSteps {
   graph::ValueId lengths() const { return lengths_; }  ///< i32 [batch]
   /// x [batch, steps, ...] with the steps that count first; the others follow.
   graph::ValueId to_front(graph::ValueId x);
-  /// Of y [batch, steps, ...], made from such an x and zero behind the lengths: at each step the result of the last step that counted, in the direction
-  /// of the computation. Zero before the first of them.
+  /// `y` [batch, steps, ...] is made from such an x, and zero behind the lengths. Gives each step the result of the last step that counted, in
+  /// the direction of the computation, and zero before the first of them.
   graph::ValueId spread(graph::ValueId y, bool backwards);
   /// y [batch, steps, ...], zero at steps that do not count.
   graph::ValueId zeroed(graph::ValueId y);
