@@ -57,6 +57,7 @@ bool is_one_model(const std::string& folder) {
 Result<std::vector<FoundModel>> find_models(const std::vector<std::string>& places) {
   std::vector<FoundModel> found;
   std::vector<serving::ModelRoot> roots;
+  roots.reserve(places.size());
   for (const std::string& place : places) roots.push_back(root_of(place));
   serving::ModelLister lister(1);
   for (const serving::ModelRoot& root : roots) {
