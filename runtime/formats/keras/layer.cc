@@ -99,14 +99,14 @@ DType narrow_named(std::string_view name) {
 }
 
 /// Of a layer: its policy's type. Of an operation: the type that all its operands of floating point have; those that are written in the call adapt.
-DType Layer::narrow() {
-  if (narrow_) return *narrow_;
+DType Layer::declared() {
+  if (declared_) return *declared_;
   if (call_.operation) {
     std::optional<DType> common;
     for (const Tensor& each : inputs_) {
       if (!is_float(scope().dtype(*each.value))) continue;
-      if (common && *common != each.narrow) return DType::kUndefined;
-      common = each.narrow;
+      if (!is_float(each.declared) || (common && *common != each.declared)) return DType::kUndefined;
+      common = each.declared;
     }
     return common.value_or(DType::kUndefined);
   }

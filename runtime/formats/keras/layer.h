@@ -29,11 +29,11 @@ using List = std::vector<int64_t>;
 using tf::ValuePtr;
 
 /// A tensor between layers. `mask` [batch, steps] says which steps count, where a layer before said so; null: all do.
-/// `narrow`: f16 or bf16, where Keras has this tensor in 16 bits. It is computed in f32 here.
+/// `declared`: the type that the tensor has in Keras, where it is f32 here: f16 and bf16, which are computed in f32, and i64 of counts.
 struct Tensor {
   ValuePtr value;
   ValuePtr mask = nullptr;
-  DType narrow = DType::kUndefined;
+  DType declared = DType::kUndefined;
 };
 
 /// A type by its name in Keras; undefined if it is none.
@@ -132,8 +132,8 @@ class Layer {
   void set_mask(ValuePtr mask) { mask_ = std::move(mask); }
   std::vector<Tensor> take_outputs() { return std::move(outputs_); }
   /// The type that the results have in Keras, where the layer's policy does not say so: of operations.
-  void set_narrow(DType narrow) { narrow_ = narrow; }
-  DType narrow();
+  void set_declared(DType declared) { declared_ = declared; }
+  DType declared();
 
   void corrupt(std::string_view problem) { b().fail(Code::kCorrupt, problem); }
   void unsupported(std::string_view problem) { b().fail(Code::kUnsupported, problem); }
@@ -147,7 +147,7 @@ class Layer {
   std::vector<Tensor> inputs_;
   const Call call_;
   ValuePtr mask_;
-  std::optional<DType> narrow_;
+  std::optional<DType> declared_;
   std::vector<Tensor> outputs_;
 };
 

@@ -17,7 +17,18 @@ namespace {
 constexpr size_t kVocabularyBytes = size_t{256} << 20;
 constexpr int64_t kMostTokens = 1 << 24;
 
-/// Ones at the place of each number of the last axis: "one_hot", "multi_hot" or "count". [..., 1] counts as [...] for one_hot.
+/// Counts by the weights that Keras learned for each place, "idf_weights".
+ValueId weighted(Layer& layer, ValueId counts, int64_t depth) {
+  const std::string path = layer.folder() + "vars/idf_weights";
+  const auto weights = layer.shared().weights.constant(path);
+  if (!weights) return layer.b().fail(weights.error().code, weights.error().message), kNone;
+  if ((*weights)->shape != Shape{depth} || !is_float((*weights)->dtype))
+    return layer.corrupt(fmt::format("weight '{}' does not fit {} tokens", path, depth)), kNone;
+  graph::Builder& b = layer.b();
+  return b.add(Op::kMul, {counts, b.cast(b.constant(path, *weights), DType::kFloat32)});
+}
+
+/// Ones at the place of each number of the last axis: "one_hot", "multi_hot", "count" or "tf_idf". [..., 1] counts as [...] for one_hot.
 ValueId encoded(Layer& layer, ValueId ids, int64_t depth, const std::string& mode) {
   graph::Builder& b = layer.b();
   auto rank = b.rank(ids);
@@ -38,6 +49,7 @@ ValueId encoded(Layer& layer, ValueId ids, int64_t depth, const std::string& mod
   const graph::Attributes attributes{{"axes", List{static_cast<int64_t>(*rank) - 1}}, {"keepdims", int64_t{0}}};
   if (mode == "multi_hot") return b.add(Op::kReduceMax, {hits}, attributes);
   if (mode == "count") return b.add(Op::kReduceSum, {hits}, attributes);
+  if (mode == "tf_idf") return weighted(layer, b.add(Op::kReduceSum, {hits}, attributes), depth);
   return layer.unsupported(fmt::format("output_mode '{}'", mode)), kNone;
 }
 
@@ -89,9 +101,6 @@ class Lookup {
     Vocabulary vocabulary;
     const int64_t unknown = layer_.integer("num_oov_indices", 1);
     if (unknown != 1) return layer_.unsupported(fmt::format("{} numbers for unknown words", unknown)), std::nullopt;
-    if (layer_.is_set("vocabulary_size") || layer_.is_set("idf_weights")) {
-      if (mode == "tf_idf") return layer_.unsupported("output_mode 'tf_idf'"), std::nullopt;
-    }
     const Json mask = layer_.setting("mask_token");
     const bool text_layer = layer_.class_name() == "TextVectorization";
     has_mask_ = (text_layer || (mask && !mask.is_null())) && (mode == "int" || layer_.flag("invert"));
@@ -182,6 +191,11 @@ class Lookup {
   int64_t mask_number_ = 0;
 };
 
+/// What Keras counts are integers, and weights are not.
+void declare_integers(Layer& layer, std::string_view mode) {
+  if (mode != "tf_idf") layer.set_declared(DType::kInt64);
+}
+
 void import_lookup(Layer& layer) {
   const std::string mode = layer.text("output_mode", "int");
   if (layer.is_set("encoding") && layer.text("encoding") != "utf-8") return layer.unsupported("an encoding that is not UTF-8");
@@ -191,7 +205,32 @@ void import_lookup(Layer& layer) {
   if (layer.flag("invert")) return layer.out(lookup.text_of(layer.plain(0), *vocabulary));
   const ValueId ids = lookup.find(layer.plain(0), *vocabulary);
   if (layer.failed()) return;
-  layer.out(mode == "int" ? ids : encoded(layer, ids, lookup.depth(*vocabulary), mode));
+  if (mode == "int") return layer.out(ids);
+  declare_integers(layer, mode);
+  layer.out(encoded(layer, ids, lookup.depth(*vocabulary), mode));
+}
+
+/// How often each word is among the parts of a text [batch, most parts]; `lengths`: how many parts it has. Unknown words are counted at place 0.
+/// Known words are counted by an operator that no filled-up part changes, so that rows stay independent (graph/proofs/batchable_texts.cc).
+ValueId counted_words(Layer& layer, ValueId parts, ValueId lengths, const Vocabulary& vocabulary, int64_t depth, const std::string& mode) {
+  graph::Builder& b = layer.b();
+  const auto known = static_cast<int64_t>(vocabulary.words.size());
+  List places(vocabulary.words.size());
+  std::iota(places.begin(), places.end(), int64_t{0});
+  const ValueId counts = b.add(Op::kTfIdfVectorizer, {parts},
+                               {{"mode", std::string("TF")},
+                                {"min_gram_length", int64_t{1}},
+                                {"max_gram_length", int64_t{1}},
+                                {"max_skip_count", int64_t{0}},
+                                {"ngram_counts", List{0}},
+                                {"ngram_indexes", places},
+                                {"pool_strings", vocabulary.words}});
+  const ValueId all = b.unsqueeze(b.cast(lengths, DType::kFloat32), {1});
+  const ValueId found = b.add(Op::kReduceSum, {counts}, {{"axes", List{1}}, {"keepdims", int64_t{1}}});
+  ValueId y = b.add(Op::kConcat, {b.add(Op::kSub, {all, found}), counts}, {{"axis", int64_t{1}}});
+  if (depth > known + 1) y = b.add(Op::kPad, {y}, {{"pads", List{0, 0, 0, depth - known - 1}}});
+  if (mode == "multi_hot") return b.add(Op::kMin, {y, b.number(DType::kFloat32, 1)});
+  return mode == "count" ? y : weighted(layer, y, depth);
 }
 
 /// Texts to words to numbers.
@@ -226,6 +265,13 @@ void import_text_vectorization(Layer& layer) {
   graph::Attributes attributes;
   if (cut) attributes.emplace("width", width);
   const auto parts = b.add_with_results(Op::kStringSplit, 2, {x}, std::move(attributes));
+  if (mode != "int") declare_integers(layer, mode);
+  const int64_t depth = lookup.depth(*vocabulary);
+  const bool counts = mode == "multi_hot" || mode == "count" || mode == "tf_idf";
+  const auto& words = vocabulary->words;
+  if (counts && !words.empty() && depth > static_cast<int64_t>(words.size()) && depth <= kMostTokens &&
+      std::ranges::find(words, "") == words.end())
+    return layer.out(counted_words(layer, parts[0], parts[1], *vocabulary, depth, mode));
   const ValueId ids = lookup.find(parts[0], *vocabulary), zero = b.number(DType::kInt64, 0);
   ValueId places = kNone;
   if (cut) {
@@ -240,7 +286,7 @@ void import_text_vectorization(Layer& layer) {
   if (layer.failed()) return;
   if (mode == "int") return layer.out(b.add(Op::kWhere, {inside, ids, zero}));
   const ValueId counted = b.add(Op::kWhere, {inside, ids, b.number(DType::kInt64, -1)});
-  layer.out(encoded(layer, counted, lookup.depth(*vocabulary), mode));
+  layer.out(encoded(layer, counted, depth, mode));
 }
 
 void import_category_encoding(Layer& layer) {

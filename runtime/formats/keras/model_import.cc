@@ -148,7 +148,7 @@ Result<Tensor> ModelImport::add_input(const std::string& name, Json shape, Json 
   for (const ValueId id : shared_.scope.graph().inputs())
     if (shared_.scope.graph().value(id).name == name) return bad_model(fmt::format("two inputs '{}'", name));
   const DType narrow = narrow_named(type_name);
-  return Tensor{.value = tf::plain_value(shared_.scope.graph().add_input(name, std::move(type))), .narrow = narrow};
+  return Tensor{.value = tf::plain_value(shared_.scope.graph().add_input(name, std::move(type))), .declared = narrow};
 }
 
 Result<std::vector<Tensor>> ModelImport::call_layer(const Entry& entry, std::vector<Tensor> inputs, Layer::Call call) {
@@ -178,7 +178,7 @@ Result<std::vector<Tensor>> ModelImport::call_layer(const Entry& entry, std::vec
     return error.in(place);
   }
   std::vector<Tensor> outputs = layer.take_outputs();
-  for (Tensor& output : outputs) output.narrow = layer.narrow();
+  for (Tensor& output : outputs) output.declared = layer.declared();
   return outputs;
 }
 
@@ -378,7 +378,7 @@ Status ModelImport::run(Json model) {
     builder.start(name);
     ValueId id = shared_.scope.plain(*output.tensor.value);
     if (id == kNone) return bad_model(fmt::format("output '{}' is no tensor", name));
-    if (output.tensor.narrow != DType::kUndefined && builder.dtype(id) == DType::kFloat32) id = builder.cast(id, output.tensor.narrow);
+    if (output.tensor.declared != DType::kUndefined && builder.dtype(id) == DType::kFloat32) id = builder.cast(id, output.tensor.declared);
     const bool own =
         graph.constant(id) || std::ranges::find(graph.inputs(), id) != graph.inputs().end() || std::ranges::find(ids, id) != ids.end();
     if (own) id = builder.add(Op::kIdentity, {id});

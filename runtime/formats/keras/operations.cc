@@ -283,7 +283,7 @@ DType type_option(Layer& layer, DType own) {
   if (!given || given.is_null()) return own;
   const std::string name = given.text_or("?");
   const DType type = dtype_named(name), narrow = narrow_named(name);
-  layer.set_narrow(narrow);
+  layer.set_declared(narrow);
   if (narrow != DType::kUndefined) return DType::kFloat32;  // as all that Keras has in 16 bits
   if (type == DType::kFloat32 || type == DType::kInt32 || type == DType::kInt64 || type == DType::kBool) return type;
   layer.unsupported(fmt::format("dtype '{}'", name));

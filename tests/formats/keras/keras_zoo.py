@@ -241,3 +241,31 @@ def only_float16():
 @under("bfloat16")
 def only_bfloat16():
     return narrow_network()
+
+
+# Words that are counted.
+
+
+@model
+def counted_words():
+    """Texts of any length as counts of words; and the same of categories."""
+    x, word = keras.Input((1,), dtype="string", name="x"), keras.Input((3,), dtype="string", name="word")
+    words, colours, rare = tensorflow_zoo.WORDS, ["red", "green", "blue"], [0.5 + 0.25 * i for i in range(len(tensorflow_zoo.WORDS))]
+    return functional({"x": x, "word": word}, {
+        "hot": layers.TextVectorization(vocabulary=words, output_mode="multi_hot")(x),
+        "count": layers.TextVectorization(vocabulary=words, output_mode="count", standardize="lower")(x),
+        "padded": layers.TextVectorization(15, vocabulary=words, output_mode="count", pad_to_max_tokens=True)(x),
+        "rare": layers.TextVectorization(vocabulary=words, output_mode="tf_idf", idf_weights=rare)(x),
+        "rare_padded": layers.TextVectorization(15, vocabulary=words, output_mode="tf_idf", idf_weights=rare, pad_to_max_tokens=True)(x),
+        "rare_colours": layers.StringLookup(vocabulary=colours, output_mode="tf_idf", idf_weights=[1.5, 2.5, 0.5])(word),
+        "counted_colours": layers.StringLookup(vocabulary=colours, output_mode="count")(word),
+    }), {"x": {"shape": [6, 1], "words": tensorflow_zoo.SENTENCES}, "word": {"shape": [6, 3], "words": ["red", "blue", "", "grey"]}}
+
+
+@model
+def adapted_words():
+    """A vocabulary and weights that the layer learned from texts."""
+    learned = layers.TextVectorization(output_mode="tf_idf")
+    learned.adapt(tensorflow_zoo.SENTENCES)
+    x = keras.Input((1,), dtype="string", name="x")
+    return functional(x, layers.Dense(3)(learned(x))), {"x": {"shape": [7, 1], "words": tensorflow_zoo.SENTENCES}}

@@ -1,6 +1,6 @@
 """Models that Keras 3 saved, with the answers of Keras.
 
-The weights are drawn again, and h5py writes them as its users have them. Requests run in batches, except for the models that are listed below with the reason.
+The weights are drawn again, and h5py writes them as its users have them. Requests run in batches, all of them.
 """
 
 import collections
@@ -28,7 +28,6 @@ LONG = os.environ.get("SERIN_LONG") == "1"
 LARGE = {"vgg16", "resnet50", "resnet50v2", "inception_v3", "inception_resnet_v2", "xception", "densenet121", "nasnet_mobile", "efficientnet_v2_b0",
          "convnext_tiny", "mobilenet_v3_large"}
 NARROW = {"mixed_float16": 4e-3, "only_float16": 4e-3, "mixed_bfloat16": 3e-2, "only_bfloat16": 3e-2}  # some steps of their 11 and 8 bits: Keras rounds after each layer
-ALONE = {"bag_of_words": "words, whose number depends on the data"}
 NAMES = keras_recipe.names()
 
 
@@ -69,7 +68,7 @@ def test_answers_like_keras(name, folder):
 def test_rows_are_independent(name, folder):
     path, _ = keras_recipe.materialise(name, folder / name)
     report = inspect(path)
-    assert report["batchable"] == (name not in ALONE), report["why_not"]
+    assert report["batchable"], report["why_not"]
 
 
 @pytest.mark.parametrize("name", ["nested", "mobilenet_v2", "bidirectional"])
