@@ -14,9 +14,7 @@ import pathlib
 import zipfile
 
 import h5py
-import ml_dtypes
 import numpy as np
-import stored
 
 import recipe
 
@@ -88,12 +86,6 @@ def materialise(name, folder, layout="tables"):
     path = folder / "model.keras"
     path.write_bytes(archive(head, config, weights_file(tensors_of(head), layout)))
     return path, head
-
-
-def expected(head, name):
-    """{output: array}, in the types that Keras gives them."""
-    answers = stored.read_answers(answers_of(name))
-    return {key: value.astype(ml_dtypes.bfloat16) if key in head.get("bfloat16", []) else value for key, value in answers.items()}
 
 
 def inputs_of(head, name):
