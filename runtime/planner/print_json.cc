@@ -81,6 +81,19 @@ json::object model_of(const ModelAnswer& model) {
           {"buckets", std::move(buckets)}};
 }
 
+json::object observed_json(const Observed& observed) {
+  json::array lines;
+  for (const Observation& line : observed.lines) {
+    const bool bytes = line.unit == Observation::Unit::kBytes;
+    lines.push_back({{"what", line.what},
+                     {bytes ? "planned_bytes" : "planned_seconds", line.planned},
+                     {bytes ? "measured_bytes" : "measured_seconds", line.measured},
+                     {"at_most", line.at_most},
+                     {"too_low", line.wrong()}});
+  }
+  return {{"url", observed.url}, {"lines", std::move(lines)}, {"notes", json::array(observed.notes.begin(), observed.notes.end())}};
+}
+
 }  // namespace
 
 std::string print_json(const Answer& answer, const Extras& extras) {
@@ -93,6 +106,7 @@ std::string print_json(const Answer& answer, const Extras& extras) {
                          {"process", {{"base_bytes", answer.base}, {"total_bytes", answer.total()}}}};
   if (extras.placement) object["placement"] = placement_json(*extras.placement);
   if (extras.offers) object["demand"] = offers_json(*extras.offers, extras.notes);
+  if (extras.observed) object["observed"] = observed_json(*extras.observed);
   return json::serialize(object);
 }
 

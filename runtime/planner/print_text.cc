@@ -122,6 +122,7 @@ std::string print_text(const Answer& answer, size_t most_steps, const Extras& ex
   if (placement) text += placement_text(answer, *placement);
   text += notes_text(extras.notes);
   if (extras.offers) text += offers_text(*extras.offers);
+  if (extras.observed) text += observed_text(*extras.observed);
   return text;
 }
 

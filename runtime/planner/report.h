@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/planner/answer.h"
+#include "runtime/planner/observed.h"
 #include "runtime/planner/offers.h"
 #include "runtime/planner/placement.h"
 #include "runtime/planner/task.h"
@@ -17,6 +18,7 @@ struct Extras {
   const Placement* placement = nullptr;  ///< of this answer
   const Offers* offers = nullptr;
   std::vector<Note> notes;  ///< of the task file
+  const Observed* observed = nullptr;
 };
 
 /// Tables for a terminal; `most_steps` of the operators of the largest size, those with most arithmetic first.

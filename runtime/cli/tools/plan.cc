@@ -16,6 +16,7 @@
 #include "runtime/cli/engine_flags.h"
 #include "runtime/cli/tools/plan_fleet.h"
 #include "runtime/cli/tools/plan_load.h"
+#include "runtime/cli/tools/plan_observe.h"
 #include "runtime/cli/validators.h"
 #include "runtime/planner/calibration.h"
 #include "runtime/planner/planner.h"
@@ -33,7 +34,7 @@ struct PlanOptions {
   int cores = 0;
   size_t steps = 10;
   double calibrate_seconds = 0;  // 0: only read what was measured before
-  std::string calibration, html;
+  std::string calibration, html, observe;
   LoadFlags load;
   FleetFlags fleet;
   bool this_machine = false;  // --device cpu
@@ -136,8 +137,8 @@ Result<std::optional<planner::Offers>> offers_of(const PlanOptions& options, con
 
 /// Returns the exit code. `offers` and `load` are both null, or neither.
 int print(const PlanOptions& options, const planner::Answer& answer, const planner::Placement* placed, const planner::Offers* offers,
-          const LoadQuestion* load) {
-  planner::Extras extras{.placement = placed, .offers = offers, .notes = {}};
+          const LoadQuestion* load, const planner::Observed* observed) {
+  planner::Extras extras{.placement = placed, .offers = offers, .notes = {}, .observed = observed};
   if (load) extras.notes = load->task.notes;
   if (!options.html.empty())
     if (const Status written = write_file_atomically(options.html, planner::print_html(answer, placed)); !written)
@@ -196,7 +197,14 @@ int run_plan(PlanOptions options) {
   if (!placement) return fail_plan(placement.error());
   const auto offers = offers_of(options, planner, *answer, *load, *catalogue);
   if (!offers) return fail_plan(offers.error());
-  return print(options, *answer, *placement ? &**placement : nullptr, *offers ? &**offers : nullptr, *load ? &**load : nullptr);
+  std::optional<planner::Observed> observed;
+  if (!options.observe.empty()) {
+    auto found = observe(options.observe, *answer);
+    if (!found) return found.error().code == Code::kUnavailable ? (fail_plan(found.error()), kUnreachable) : fail_plan(found.error());
+    observed = *std::move(found);
+  }
+  return print(options, *answer, *placement ? &**placement : nullptr, *offers ? &**offers : nullptr, *load ? &**load : nullptr,
+               observed ? &*observed : nullptr);
 }
 
 }  // namespace
@@ -251,6 +259,10 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_option("--solver", options->fleet.solver, "libserin_packing.so, which packs exactly; default: next to the program")
       ->needs(fleet);
   for (const char* const other : {"--task", "--rps", "--device", "--format"}) fleet->excludes(other);
+  auto* observe_flag =
+      command->add_option("--observe", options->observe,
+                          "metrics of a server that runs these models, e.g. http://127.0.0.1:8002: its figures next to the plan's");
+  fleet->excludes(observe_flag);
   command->add_option("--html", options->html, "file for the answer as one page with plots");
   command->add_flag("--json", options->json, "print one JSON object of schema serin.plan/1");
   command->callback([options, &exit_code] { exit_code = run_plan(*options); });

@@ -88,6 +88,12 @@ struct Tune {
   TuneReport report;
 };
 
+/// Requests that a percentile needs: with fewer it is the slowest of them.
+double least_requests(std::string_view percentile) {
+  constexpr std::pair<std::string_view, double> kLeast[] = {{"p50", 2}, {"p90", 10}, {"p99", 100}, {"p999", 1000}};
+  return std::ranges::find(kLeast, percentile, &std::pair<std::string_view, double>::first)->second;
+}
+
 /// Of a folder or a file, as `serin serve` would name the model.
 std::string name_of(const ModelPlace& place) {
   std::error_code ignored;
@@ -107,6 +113,10 @@ Result<Tune> prepare(const TuneOptions& options) {
     return invalid(fmt::format("--goal: '{}' needs rows with the truth: name them with --data", tune.goal.quality.front().text));
   if (tune.goal.quality.empty() && options.precisions.size() != 1)
     return invalid("--goal has no metric of the answers, so precisions cannot be compared: name a metric, or one --precision");
+  for (const Requirement& bound : tune.goal.latency)
+    if (const double least = least_requests(bound.metric); options.rate > 0 && options.rate * options.seconds < least)
+      return invalid(fmt::format("--seconds {:g}: {} needs {:g} requests, which take {:g} seconds at --rps {:g}", options.seconds,
+                                 bound.metric, least, std::ceil(least / options.rate), options.rate));
   if (!options.out.empty() && fs::exists(options.out, ignored)) return invalid(fmt::format("--out {}: exists already", options.out));
   tune.name = options.name.empty() ? name_of(tune.place) : options.name;
   tune.report = {.model = options.model, .goal = options.goal, .data = options.data, .rate = options.rate, .precisions = {}, .trials = {}};

@@ -91,7 +91,7 @@ def test_the_cheapest_is_written_and_served(tmp_path, serve):
 
 
 def test_requests_come_at_the_rate_that_is_wanted():
-    report = tune(DIGITS, "--goal", "p99 <= 10 s", "--precision", "fp32", "--rps", 50, "--max-batch", 4, "--instances", 1, "--seconds", 1)
+    report = tune(DIGITS, "--goal", "p90 <= 10 s", "--precision", "fp32", "--rps", 50, "--max-batch", 4, "--instances", 1, "--seconds", 1)
     (trial,) = report["trials"]
     assert report["rate"] == 50 and trial["requests"] == 50 and "clients" not in trial
     assert report["precisions"] == [{"precision": "fp32", "holds": True, "requirements": []}] and "data" not in report
@@ -134,6 +134,7 @@ def test_what_cannot_be_tried_is_refused_by_name(tmp_path):
     assert "name a metric, or one --precision" in refused(DIGITS, "--goal", "p99 <= 1 s")
     assert "none.npz" in refused(DIGITS, "--goal", "top1 >= 0.9", "--data", tmp_path / "none.npz")
     assert "nothing_of_this" in refused(DIGITS, "--goal", "nothing_of_this >= 0.9", "--data", EVAL)
+    assert "--seconds 3: p99 needs 100 requests, which take 20 seconds at --rps 5" in refused(DIGITS, "--goal", "p99 <= 1 s", "--precision", "fp32", "--rps", 5)
     assert "exists already" in refused(DIGITS, "--goal", "top1 >= 0.9", "--data", EVAL, "--out", tmp_path)
     assert "(400): name requests with --load-data" in refused(DIGITS, "--goal", "p99 <= 1 s", "--precision", "fp32", "--load-data", DIGITS / "train.py", *QUICK)
     model = commented(tmp_path)
