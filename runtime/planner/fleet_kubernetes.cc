@@ -15,7 +15,7 @@ namespace {
 namespace json = boost::json;
 using Resources = std::map<std::string, double>;
 
-constexpr std::string_view kCard = "nvidia.com/gpu", kSlice = "nvidia.com/mig-", kMig = "-MIG-";
+constexpr std::string_view kVendor = "nvidia.com/", kCard = "nvidia.com/gpu", kSlice = "nvidia.com/mig-", kMig = "-MIG-";
 
 const json::value* find(const json::value& value, std::string_view pointer) {
   boost::system::error_code none;
@@ -68,6 +68,9 @@ Result<Resources> requests_of(const json::value& pod) {
   }
   add(sum, stay);
   keep_most(sum, first);
+  // Requests of the pod as a whole take the place of those of its containers.
+  SERIN_TRY(const Resources whole, resources_at(pod, "/spec/resources/requests"));
+  for (const auto& [name, amount] : whole) sum[name] = amount;
   SERIN_TRY(const Resources overhead, resources_at(pod, "/spec/overhead"));
   add(sum, overhead);
   return sum;
@@ -99,6 +102,9 @@ class KubernetesFleet {
  public:
   KubernetesFleet(const Catalogue& catalogue, Fleet& fleet) : catalogue_(catalogue), fleet_(fleet) {}
 
+  /// The most cards of a node; a card is an entry of its own.
+  static constexpr double kMostCards = 4096;
+
   Status read_node(const json::value& object) {
     FleetNode node;
     node.name = text_at(object, "/metadata/name");
@@ -117,6 +123,9 @@ class KubernetesFleet {
     if (const json::value* const labels = find(object, "/metadata/labels"); labels && labels->is_object())
       for (const auto& [name, value] : labels->get_object())
         if (value.is_string()) node.labels[std::string(name)] = std::string(value.get_string());
+    for (const auto& [name, count] : *allocatable)
+      if (name.starts_with(kVendor) && count > kMostCards)
+        return invalid(fmt::format("node {}: {}: {:g} is more than {:g}", node.name, name, count, kMostCards));
     add_cards(*allocatable, node);
     positions_[node.name] = fleet_.nodes.size();
     fleet_.nodes.push_back(std::move(node));
@@ -159,8 +168,11 @@ class KubernetesFleet {
     for (const auto& [name, count] : allocatable) {
       if (count < 1) continue;
       if (name == kCard) wanted[""] += count;
-      if (name.starts_with(kSlice)) wanted[name.substr(kSlice.size())] += count;
+      if (name.starts_with(kSlice) && !name.ends_with(".shared")) wanted[name.substr(kSlice.size())] += count;
     }
+    for (const auto& [name, count] : allocatable)
+      if (name.starts_with(kVendor) && name.ends_with(".shared") && count >= 1)
+        note(node, fmt::format("{} are cards that are shared by time, which is not planned: they are left out", name));
     if (wanted.empty()) return;
     if (product.ends_with("-SHARED")) return note(node, "its cards are shared by time, which is not planned: they are left out");
     if (product.empty()) return note(node, "no label nvidia.com/gpu.product names its cards: they are left out");
@@ -235,6 +247,7 @@ std::optional<double> kubernetes_quantity(std::string_view text) {
     if (!text.ends_with(name)) continue;
     unit = value;
     text.remove_suffix(name.size());
+    if (text.find_first_of("eE") != std::string_view::npos) return std::nullopt;  // an exponent or a unit
     break;
   }
   if (text.starts_with('+')) text.remove_prefix(1);

@@ -22,7 +22,7 @@ struct Observed {
   std::vector<std::string> notes;  ///< what could not be compared, and why
 };
 
-/// A table, and a sentence for each plan that was too low.
+/// A table; the line of a plan that was too low says so.
 std::string observed_text(const Observed& observed);
 
 }  // namespace serin::planner

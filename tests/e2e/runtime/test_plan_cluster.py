@@ -25,8 +25,8 @@ def container(name="c", restart=None, limits=None, **requests):
     return {"name": name, "image": "example.org/app:1", "resources": resources, **({"restartPolicy": restart} if restart else {})}
 
 
-def pod(name, where, containers, phase="Running", init=(), overhead=None):
-    spec = {"nodeName": where, "containers": containers, **({"initContainers": list(init)} if init else {}), **({"overhead": overhead} if overhead else {})}
+def pod(name, where, containers, phase="Running", init=(), overhead=None, whole=None):
+    spec = {"nodeName": where, **({"resources": {"requests": whole}} if whole else {}), "containers": containers, **({"initContainers": list(init)} if init else {}), **({"overhead": overhead} if overhead else {})}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "serving"}, "spec": spec, "status": {"phase": phase}}
 
 
@@ -78,6 +78,7 @@ def test_what_pods_have_requested_is_taken(tmp_path):
     (pod("sidecar", "n", [container(cpu="1")], init=[container("s", "Always", cpu="2"), container("i", cpu="5")]), 8),
     (pod("late", "n", [container(cpu="4")], init=[container("i", cpu="3"), container("s", "Always", cpu="2")]), 9),
     (pod("overhead", "n", [container(cpu="4")], overhead={"cpu": "250m"}), 11),
+    (pod("whole", "n", [container(cpu="1"), container("d", cpu="1")], whole={"cpu": "5"}), 10),
     (pod("exponent", "n", [container(cpu="1e0"), container("b", cpu=2), container("c", cpu="900000u"), container("d", cpu="0.1")]), 11),
 ])
 def test_requests_count_as_the_scheduler_counts_them(tmp_path, taken, free):
@@ -91,17 +92,17 @@ def test_what_is_left_out_is_named(tmp_path):
     items = [node("good"), node("closed", unschedulable=True), node("tainted", taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}]),
              node("preferred", taints=[{"key": "team", "effect": "PreferNoSchedule"}]), node("for-cards", "NVIDIA-L4", taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}], **{"nvidia.com/gpu": "1"}),
              node("down", conditions=[{"type": "Ready", "status": "Unknown"}]), node("shared", "NVIDIA-L4-SHARED", **{"nvidia.com/gpu": "4"}), node("nameless", **{"nvidia.com/gpu": "1"}),
-             node("new", "NVIDIA-X9000", **{"nvidia.com/gpu": "1"}), node("odd", "NVIDIA-A100-SXM4-40GB", mig_9g__9gb="1")]
+             node("renamed", "NVIDIA-L4", **{"nvidia.com/gpu.shared": "4"}), node("new", "NVIDIA-X9000", **{"nvidia.com/gpu": "1"}), node("odd", "NVIDIA-A100-SXM4-40GB", mig_9g__9gb="1")]
     path = cluster(tmp_path, *items)
     answer = plan("--fleet", path, MODELS / "digits/2")
     notes = "\n".join(answer["notes"])
     for words in ("node closed is unschedulable: it is left out", "node tainted has the taint team:NoSchedule: it is left out", "node down is not ready: it is left out",
-                  "node shared: its cards are shared by time", "node nameless: no label nvidia.com/gpu.product names its cards", "node new: the catalogue has no device 'NVIDIA-X9000'",
+                  "node shared: its cards are shared by time", "node renamed: nvidia.com/gpu.shared are cards that are shared by time", "node nameless: no label nvidia.com/gpu.product names its cards", "node new: the catalogue has no device 'NVIDIA-X9000'",
                   "node odd: NVIDIA A100-SXM4-40GB has no slice '9g.9gb'"):
         assert words in notes, notes
-    assert len(answer["notes"]) == 7 and answer["use"]["before"]["accelerators"] == 1
+    assert len(answer["notes"]) == 8 and answer["use"]["before"]["accelerators"] == 1
     text = serin("plan", "--fleet", path, MODELS / "digits/2").stdout
-    assert "\nnotes\n" in text and "on 7 nodes" in text
+    assert "\nnotes\n" in text and "on 8 nodes" in text
 
 
 def test_a_pipe_and_labels_of_nodes(tmp_path):
@@ -126,5 +127,7 @@ def test_lists_that_are_none_are_refused(tmp_path):
     assert "has no nodes: kubectl get nodes,pods" in refused(model, "--fleet", cluster(tmp_path, pod("p", "n", []), name="pods.json"))
     assert "no node takes pods: node a is unschedulable" in refused(model, "--fleet", cluster(tmp_path, node("a", unschedulable=True), name="none.json"))
     assert "pod serving/p: cpu: 'two' is no quantity" in refused(model, "--fleet", cluster(tmp_path, node("a"), pod("p", "a", [container(cpu="two")]), name="q.json"))
+    assert "node a: nvidia.com/gpu: 1e+18 is more than 4096" in refused(model, "--fleet", cluster(tmp_path, node("a", "NVIDIA-L4", **{"nvidia.com/gpu": "1E"}), name="many.json"))
+    assert "node a: cpu: '1e3Ki' is no quantity" in refused(model, "--fleet", cluster(tmp_path, node("a", cpu="1e3Ki"), name="both.json"))
     assert "node a: memory: '-1Gi' is no quantity" in refused(model, "--fleet", cluster(tmp_path, node("a", memory="-1Gi"), name="m.json"))
     assert "nodes: " in refused("--fleet", fleet(tmp_path, [needs("m")], nodes="missing.json")) and "missing.json" in refused("--fleet", fleet(tmp_path, [needs("m")], nodes="missing.json"))
