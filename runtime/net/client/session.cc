@@ -101,6 +101,10 @@ struct Session::Exchange {
   bool kept = false;          // the connection can carry another request
 
   Clock::time_point soon() const { return std::min(deadline, Clock::now() + options.connect_timeout); }
+  /// Until when the next bytes of the answer have to come.
+  Clock::time_point next_bytes() const {
+    return options.silence_timeout.count() == 0 ? deadline : std::min(deadline, Clock::now() + options.silence_timeout);
+  }
   bool resolve();
   asio::awaitable<void> converse();
   asio::awaitable<Status> connect();
@@ -199,6 +203,7 @@ asio::awaitable<Status> Session::Exchange::request_and_answer(Stream& stream) {
     parser.header_limit(kDefaults.header_bytes);
     parser.body_limit(options.response_bytes);
     if (request.method == "HEAD") parser.skip(true);
+    connection->plain.expires_at(next_bytes());
     const Failed headless = std::get<0>(co_await http::async_read_header(stream, connection->received, parser, kReported));
     begun = begun || parser.got_some();
     if (headless) co_return broken(headless, begun);
@@ -216,6 +221,7 @@ asio::awaitable<Status> Session::Exchange::request_and_answer(Stream& stream) {
       auto& part = parser.get().body();
       part.data = connection->room.data();
       part.size = connection->room.size();
+      connection->plain.expires_at(next_bytes());
       const Failed failed = std::get<0>(co_await http::async_read_some(stream, connection->received, parser, kReported));
       if (failed && failed != http::error::need_buffer) co_return broken(failed, begun);
       if (const size_t bytes = connection->room.size() - part.size; bytes > 0) use(response.status, {connection->room.data(), bytes});

@@ -347,6 +347,22 @@ TEST(Session, HandsOverAnAnswerWhileItArrives) {
   EXPECT_EQ(all, "first\nsecond\n");
 }
 
+TEST(Session, GivesUpAnAnswerInWhichNothingComesAnyMore) {
+  std::promise<void> over;
+  ScriptedServer server([&](RawSocket& socket) {
+    socket.receive_answer();
+    socket.send("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf!");
+    over.get_future().wait();
+  });
+  Session session({.silence_timeout = 500ms});
+  std::string seen;
+  const auto done = session.receive({"127.0.0.1", server.port()}, {}, kPatience, [&](int, std::string_view bytes) { seen.append(bytes); });
+  over.set_value();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kDeadlineExceeded);
+  EXPECT_EQ(seen, "half!");
+}
+
 TEST(Session, StopsWhatWaits) {
   TestServer server;
   TestSession client;
