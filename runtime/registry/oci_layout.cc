@@ -15,7 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-constexpr size_t kMostText = 16 << 20;  // of an index or a manifest
 constexpr std::string_view kIndexType = "application/vnd.oci.image.index.v1+json";
 
 json::object json_of(const Annotations& annotations) {
@@ -126,15 +125,19 @@ Status OciLayout::create() const {
   return {};
 }
 
-Result<Index> OciLayout::index() const {
-  const std::string path = folder_ + "/index.json";
-  const Reader reader(path);
-  SERIN_TRY(const std::string text, read_file(path, kMostText));
+Result<Index> parse_index(const std::string& name, const std::string& text) {
+  const Reader reader(name);
   SERIN_TRY(const json::object object, reader.parse(text));
   Index index;
   SERIN_TRY(index.manifests, reader.descriptors(object, "manifests"));
   SERIN_TRY(index.annotations, reader.annotations(object));
   return index;
+}
+
+Result<Index> OciLayout::index() const {
+  const std::string path = folder_ + "/index.json";
+  SERIN_TRY(const std::string text, read_file(path, kMostText));
+  return parse_index(path, text);
 }
 
 Status OciLayout::replace_index(const Index& index) const {

@@ -51,6 +51,11 @@ struct Index {
   Annotations annotations;
 };
 
+inline constexpr size_t kMostText = 16 << 20;  ///< bytes of an index or a manifest
+
+/// kCorrupt begins with `name`, and names the member that is wrong.
+Result<Index> parse_index(const std::string& name, const std::string& text);
+
 class OciLayout {
  public:
   explicit OciLayout(std::string folder) : folder_(std::move(folder)) {}

@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 namespace serin::registry {
@@ -36,20 +35,6 @@ Error failed(const std::string& path, const char* what) {
   const Code code = reason == ENOENT ? Code::kNotFound : reason == EACCES || reason == EPERM ? Code::kPermissionDenied : Code::kIo;
   return {code, fmt::format("{} {}: {}", path, what, std::strerror(reason))};
 }
-
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) { EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr); }
-  void add(std::string_view bytes) { EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()); }
-  std::string take() {
-    std::array<unsigned char, 32> digest{};
-    EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr);
-    return fmt::format("sha256:{:02x}", fmt::join(digest, ""));
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
 
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -87,6 +72,17 @@ Result<Measured> read_through(const std::string& from, int to, const std::string
 }
 
 }  // namespace
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) { EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr); }
+
+void Sha256::add(std::string_view bytes) { EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()); }
+
+std::string Sha256::take() {
+  std::array<unsigned char, 32> digest{};
+  EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr);
+  EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
+  return fmt::format("sha256:{:02x}", fmt::join(digest, ""));
+}
 
 std::string digest_of(std::string_view bytes) {
   Sha256 sum;

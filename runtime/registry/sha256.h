@@ -2,12 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "runtime/base/result.h"
 
+struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
+
 namespace serin::registry {
+
+/// Of bytes that come in pieces.
+class Sha256 {
+ public:
+  Sha256();
+  void add(std::string_view bytes);
+  std::string take();  ///< and begins again
+
+ private:
+  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
+};
 
 std::string digest_of(std::string_view bytes);
 /// Whether the text is such a digest.

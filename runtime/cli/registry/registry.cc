@@ -9,10 +9,13 @@
 #include <functional>
 #include <memory>
 
+#include "runtime/base/cache_folder.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/registry/provenance.h"
 #include "runtime/cli/registry/registry_text.h"
+#include "runtime/cli/tls_flags.h"
 #include "runtime/registry/registry.h"
+#include "runtime/registry/remote.h"
 #include "runtime/serving/settings/settings.h"
 
 namespace serin::cli {
@@ -24,12 +27,38 @@ using registry::Registry;
 using registry::Version;
 
 struct RegistryOptions {
-  std::string folder, name, path, tag, reason, by, settings;
+  std::string folder, name, path, tag, reason, by, settings, cache;
+  TlsFlags tls;
   std::vector<std::string> tags, origin;
   uint64_t version = 0;  ///< 0: the next
   int days = 30;
   bool remove = false, json = false;
 };
+
+enum class Place : uint8_t { kLocal, kAny };  ///< of a registry that an action accepts
+
+/// A registry to read: the folder, or the mirror of a remote one, which is asked now.
+struct Source {
+  Registry registry;
+  std::shared_ptr<registry::Remote> remote;
+};
+
+Result<Source> open_source(const RegistryOptions& options, const std::string& model) {
+  if (!registry::Remote::is_address(options.folder)) return Source{Registry(options.folder), nullptr};
+  const std::string cache = options.cache.empty() && !cache_folder().empty() ? cache_folder() + "/models" : options.cache;
+  if (cache.empty()) return invalid("there is no folder for what is downloaded: give one with --registry-cache");
+  if (options.tls.cert.empty() != options.tls.key.empty()) return invalid("--cert and --key must be given together");
+  SERIN_TRY(auto remote,
+            registry::Remote::open(options.folder, cache, {.ca = options.tls.ca, .certificate = options.tls.cert, .key = options.tls.key}));
+  SERIN_CHECK(remote->refresh(model));
+  return Source{Registry(remote->mirror()), remote};
+}
+
+/// For what changes a registry, or reads more of it than a server of files is asked for.
+Status only_local(const RegistryOptions& options) {
+  if (!registry::Remote::is_address(options.folder)) return {};
+  return invalid(options.folder + ": a remote registry can be read with list, show and pull; do this where its folder is");
+}
 
 void print(const json::value& value) { fmt::print("{}\n", json::serialize(value)); }
 
@@ -54,9 +83,14 @@ Status add(const RegistryOptions& options) {
 }
 
 Status list(const RegistryOptions& options) {
-  const Registry registry(options.folder);
-  SERIN_TRY(std::vector<std::string> models, registry.models());
-  if (!options.name.empty()) models = {options.name};
+  if (options.name.empty() && registry::Remote::is_address(options.folder))
+    return invalid(options.folder + ": a server of files has no list of models; name one");
+  SERIN_TRY(const Source source, open_source(options, options.name));
+  const Registry& registry = source.registry;
+  std::vector<std::string> models{options.name};
+  if (options.name.empty()) {
+    SERIN_TRY(models, registry.models());
+  }
   json::array all;
   for (const std::string& model : models) {
     SERIN_TRY(const std::vector<Version> versions, registry.versions(model));
@@ -74,7 +108,8 @@ Status list(const RegistryOptions& options) {
 
 Status show(const RegistryOptions& options) {
   SERIN_TRY(const Reference reference, Reference::parse(options.name));
-  SERIN_TRY(const Version version, Registry(options.folder).find(reference));
+  SERIN_TRY(const Source source, open_source(options, reference.model));
+  SERIN_TRY(const Version version, source.registry.find(reference));
   if (options.json)
     print(json_of(reference.model, version));
   else
@@ -104,7 +139,12 @@ Status attach(const RegistryOptions& options) {
 
 Status pull(const RegistryOptions& options) {
   SERIN_TRY(const Reference reference, Reference::parse(options.name));
-  SERIN_TRY(const registry::Pulled pulled, Registry(options.folder).pull(reference, options.path));
+  SERIN_TRY(const Source source, open_source(options, reference.model));
+  if (source.remote) {
+    SERIN_TRY(const Version wanted, source.registry.find(reference));
+    if (!wanted.retired || reference.version == wanted.digest) SERIN_CHECK(source.remote->fetch(reference.model, wanted));
+  }
+  SERIN_TRY(const registry::Pulled pulled, source.registry.pull(reference, options.path));
   if (options.json) {
     json::object object = json_of(reference.model, pulled.version);
     object["folder"] = pulled.folder;
@@ -145,7 +185,10 @@ Status collect(const RegistryOptions& options) {
 /// kNo where a problem was found.
 int verify(const RegistryOptions& options) {
   const Registry registry(options.folder);
-  auto models = options.name.empty() ? registry.models() : Result<std::vector<std::string>>(std::vector{options.name});
+  const Status local = only_local(options);
+  auto models = !local                 ? Result<std::vector<std::string>>(local.error())
+                : options.name.empty() ? registry.models()
+                                       : Result<std::vector<std::string>>(std::vector{options.name});
   Status status = models ? Status() : Status(models.error());
   size_t found = 0;
   for (size_t i = 0; status && i < models->size(); ++i) {
@@ -173,13 +216,15 @@ void add_registry(CLI::App& app, int& exit_code) {
     auto* command = registry->add_subcommand(name, help);
     auto options = std::make_shared<RegistryOptions>();
     options->by = user_and_host();
-    command->add_option("registry", options->folder, "folder of the registry")->required();
+    command->add_option("registry", options->folder, "folder of the registry; for list, show and pull also registry+https://HOST/PATH")
+        ->required();
     command->callback([options, run = std::move(run), &exit_code] { exit_code = run(*options); });
     return std::pair(command, options.get());
   };
-  const auto reported = [](const char* name, Status (*run)(const RegistryOptions&)) {
-    return [name, run](const RegistryOptions& options) -> int {
-      const Status done = run(options);
+  const auto reported = [](const char* name, Status (*run)(const RegistryOptions&), Place place = Place::kLocal) {
+    return [name, run, place](const RegistryOptions& options) -> int {
+      Status done = place == Place::kLocal ? only_local(options) : Status();
+      if (done) done = run(options);
       if (done) return kYes;
       std::fprintf(stderr, "serin registry %s: %s\n", name, done.error().message.c_str());
       return done.error().code == Code::kInvalidArgument ? kUsage : kCannotRun;
@@ -206,12 +251,19 @@ void add_registry(CLI::App& app, int& exit_code) {
   who(adding, added);
   as_json(adding, added);
 
-  const auto [listing, listed] = action("list", "List models and versions", reported("list", list));
+  const auto [listing, listed] = action("list", "List models and versions", reported("list", list, Place::kAny));
+  const auto from_afar = [](CLI::App* command, RegistryOptions* options) {
+    command->add_option("--registry-cache", options->cache,
+                        "folder for what is downloaded from registry+https://...; default: serin/models in $XDG_CACHE_HOME or in ~/.cache");
+    add_tls_flags(*command, options->tls);
+  };
+  from_afar(listing, listed);
   listing->add_option("model", listed->name, "only this one");
   as_json(listing, listed);
 
-  const auto [showing, shown] = action("show", "Show a version: files, origin, tags, reports", reported("show", show));
+  const auto [showing, shown] = action("show", "Show a version: files, origin, tags, reports", reported("show", show, Place::kAny));
   which(showing, shown);
+  from_afar(showing, shown);
   as_json(showing, shown);
 
   const auto [tagging, tagged] = action("tag", "Give a version a tag, which any other version loses", reported("tag", tag));
@@ -232,8 +284,10 @@ void add_registry(CLI::App& app, int& exit_code) {
   attaching->add_option("file", attached->path, "the file")->required();
   who(attaching, attached);
 
-  const auto [pulling, pulled] = action("pull", "Write a version into a folder that `serin serve --models` reads", reported("pull", pull));
+  const auto [pulling, pulled] =
+      action("pull", "Write a version into a folder that `serin serve --models` reads", reported("pull", pull, Place::kAny));
   which(pulling, pulled);
+  from_afar(pulling, pulled);
   pulling->add_option("into", pulled->path, "folder of models: the version becomes INTO/MODEL/NUMBER")->required();
   as_json(pulling, pulled);
 

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "runtime/base/cache_folder.h"
+#include "runtime/base/log.h"
 #include "runtime/registry/registry.h"
+#include "runtime/registry/remote.h"
 #include "runtime/registry/sha256.h"
 
 namespace serin::cli {
@@ -22,10 +26,14 @@ using registry::Version;
 
 constexpr std::string_view kScheme = "registry://", kTag = "production";
 
+using registry::Remote;
+using Clock = std::chrono::steady_clock;
+
 /// What one place names: versions of one model, or the tagged one of each.
 struct Place {
-  std::string folder;
+  std::string folder;  ///< of the registry, or of the mirror of a remote one
   std::optional<Reference> reference;
+  std::shared_ptr<Remote> remote = nullptr;
 };
 
 /// The last part is a model if it names a version, or if a model lies there.
@@ -43,6 +51,23 @@ Result<Place> parse(std::string text) {
   return Place{slash == std::string::npos ? "." : text.substr(0, std::max<size_t>(slash, 1)), std::move(reference)};
 }
 
+/// A server of files has no list of models, so the last part is one.
+Result<Place> parse_remote(const std::string& text, const std::string& cache, const std::string& ca,
+                           std::map<std::string, std::shared_ptr<Remote>>& known) {
+  const size_t slash = text.rfind('/'), host = text.find("://") + 3;
+  if (slash < host || slash + 1 == text.size())
+    return invalid(fmt::format("'{}' names no model: a place is registry+https://HOST/PATH/MODEL[:TAG]", text));
+  const std::string last = text.substr(slash + 1);
+  SERIN_TRY(Reference reference, Reference::parse(last));
+  if (last.find_first_of(":@") == std::string::npos) reference.version = kTag;
+  std::shared_ptr<Remote>& remote = known[text.substr(0, slash)];
+  if (!remote) {
+    SERIN_TRY(remote, Remote::open(text.substr(0, slash), cache, {.ca = ca}));
+  }
+  if (const Status there = remote->refresh(reference.model); !there) return there.error();
+  return Place{remote->mirror(), std::move(reference), remote};
+}
+
 Result<std::string> folder_of_versions(const std::string& asked) {
   if (!asked.empty()) return asked;
   const std::string cache = cache_folder();
@@ -53,6 +78,7 @@ Result<std::string> folder_of_versions(const std::string& asked) {
 /// Versions of one model, as they are to be served.
 struct Wanted {
   std::string folder;  ///< of the registry
+  std::shared_ptr<Remote> remote;
   std::map<uint64_t, Version> versions;
   serving::Labels labels;
 };
@@ -60,7 +86,8 @@ struct Wanted {
 /// Reads the registries, and copies what is not in the cache.
 class Registries {
  public:
-  Registries(std::vector<Place> places, std::string cache) : places_(std::move(places)), cache_(std::move(cache)) {}
+  Registries(std::vector<Place> places, std::string cache, std::chrono::milliseconds poll)
+      : places_(std::move(places)), cache_(std::move(cache)), pause_(poll * kPollsOfRemote), next_(Clock::now() + pause_) {}
 
   Result<serving::ListedModels> read() {
     std::map<std::string, Wanted> wanted;
@@ -73,7 +100,8 @@ class Registries {
   }
 
   /// The folders, for models that are added, and the indices.
-  std::vector<std::string> files() const {
+  std::vector<std::string> files() {
+    refresh_remote();
     std::vector<std::string> files;
     for (const Place& place : places_) {
       if (place.reference) {
@@ -89,27 +117,48 @@ class Registries {
   }
 
  private:
+  static constexpr int kPollsOfRemote = 10;  // a request costs more than a look at a folder
+
+  /// A problem is said once: what is loaded goes on serving.
+  void refresh_remote() {
+    if (Clock::now() < next_) return;
+    std::set<std::pair<std::string, std::string>> asked;
+    for (const Place& place : places_) {
+      if (!place.remote || !asked.emplace(place.folder, place.reference->model).second) continue;
+      const Status done = place.remote->refresh(place.reference->model);
+      std::string& problem = problems_[place.folder + "/" + place.reference->model];
+      const std::string now = done ? std::string() : done.error().message;
+      if (now == std::exchange(problem, now)) continue;
+      if (done)
+        log::info("{}: the registry answers again", place.reference->str());
+      else
+        log::error("{}; what is loaded goes on serving", now);
+    }
+    next_ = Clock::now() + pause_;
+  }
+
   static Status add(const Place& place, std::map<std::string, Wanted>& wanted) {
     const Registry registry(place.folder);
     if (place.reference) {
       SERIN_TRY(Version version, registry.find(*place.reference));
       if (version.retired && place.reference->version != version.digest)
         return Error{Code::kFailedPrecondition, fmt::format("{} is retired: {}", place.reference->str(), *version.retired)};
-      return add(place.folder, *place.reference, std::move(version), wanted);
+      return add(place, *place.reference, std::move(version), wanted);
     }
     SERIN_TRY(const std::vector<std::string> models, registry.models());
     for (const std::string& model : models) {
       SERIN_TRY(std::vector<Version> versions, registry.versions(model));
       for (Version& version : versions)
         if (std::ranges::find(version.tags, kTag) != version.tags.end())
-          SERIN_CHECK(add(place.folder, {model, std::string(kTag)}, std::move(version), wanted));
+          SERIN_CHECK(add(place, {model, std::string(kTag)}, std::move(version), wanted));
     }
     return {};
   }
 
-  static Status add(const std::string& folder, const Reference& reference, Version version, std::map<std::string, Wanted>& wanted) {
-    Wanted& model = wanted.try_emplace(reference.model, Wanted{folder, {}, {}}).first->second;
-    if (model.folder != folder) return invalid(fmt::format("model '{}' is named in {} and in {}", reference.model, model.folder, folder));
+  static Status add(const Place& place, const Reference& reference, Version version, std::map<std::string, Wanted>& wanted) {
+    Wanted& model = wanted.try_emplace(reference.model, Wanted{place.folder, place.remote, {}, {}}).first->second;
+    if (model.folder != place.folder)
+      return invalid(fmt::format("model '{}' is named in {} and in {}", reference.model, model.folder, place.folder));
     if (std::ranges::find(version.tags, reference.version) != version.tags.end()) model.labels[reference.version] = version.number;
     const uint64_t number = version.number;
     model.versions.emplace(number, std::move(version));
@@ -129,39 +178,48 @@ class Registries {
     for (const auto& [number, version] : wanted.versions) {
       root.versions->specific.push_back(number);
       if (!copied_.insert(fmt::format("{}/{}", root.path, number)).second) continue;  // compared once, not at every change of a tag
-      if (const auto pulled =
-              Registry(wanted.folder)
-                  .pull({model, version.digest}, into, number == highest.number ? registry::Settings::kWrite : registry::Settings::kLeave);
-          !pulled) {
+      const auto how = number == highest.number ? registry::Settings::kWrite : registry::Settings::kLeave;
+      if (const Status done = pull(model, version, wanted, into, how); !done) {
         copied_.erase(fmt::format("{}/{}", root.path, number));
-        return pulled.error();
+        return done.error();
       }
     }
     return root;
   }
 
+  static Status pull(const std::string& model, const Version& version, const Wanted& wanted, const std::string& into,
+                     registry::Settings settings) {
+    if (wanted.remote) SERIN_CHECK(wanted.remote->fetch(model, version));
+    const auto pulled = Registry(wanted.folder).pull({model, version.digest}, into, settings);
+    return pulled ? Status() : Status(pulled.error());
+  }
+
   std::vector<Place> places_;
   std::string cache_;
   std::set<std::string> copied_;
+  const Clock::duration pause_;
+  Clock::time_point next_;
+  std::map<std::string, std::string> problems_;  // of remote registries, as last said
 };
 
 }  // namespace
 
-Status use_registries(serving::ModelSource& source, const std::string& cache) {
-  const auto is_registry = [](const serving::ModelRoot& root) { return root.path.starts_with(kScheme); };
+Status use_registries(serving::ModelSource& source, const std::string& cache, const std::string& ca) {
+  const auto is_registry = [](const serving::ModelRoot& root) { return root.path.starts_with(kScheme) || Remote::is_address(root.path); };
   if (std::ranges::none_of(source.roots, is_registry)) return {};
+  SERIN_TRY(const std::string folder, folder_of_versions(cache));
   std::vector<Place> places;
+  std::map<std::string, std::shared_ptr<Remote>> remotes;
   std::string all;
   for (const serving::ModelRoot& root : source.roots) {
     if (!is_registry(root))
       return invalid(fmt::format("{}: folders and registries do not go together; start one server for each", root.path));
-    SERIN_TRY(places.emplace_back(), parse(root.path));
+    SERIN_TRY(places.emplace_back(), Remote::is_address(root.path) ? parse_remote(root.path, folder, ca, remotes) : parse(root.path));
     all += (all.empty() ? "" : ", ") + root.path;
   }
   if (source.control == serving::Control::kExplicit)
     return invalid(all + ": tags decide what is loaded from a registry, so clients cannot (--control explicit)");
-  SERIN_TRY(const std::string folder, folder_of_versions(cache));
-  const auto registries = std::make_shared<Registries>(std::move(places), folder);
+  const auto registries = std::make_shared<Registries>(std::move(places), folder, source.poll);
   SERIN_TRY(serving::ListedModels listed, registries->read());
   if (listed.roots.empty()) return Error{Code::kNotFound, fmt::format("{}: no model is tagged '{}'", all, kTag)};
   source.roots = std::move(listed.roots);

@@ -3,6 +3,7 @@
 //   registry://models                       the version of each model that is tagged `production`
 //   registry://models/digits                the same for one model
 //   registry://models/digits:canary         a tag, a number, or `latest`; @sha256:... is a digest
+//   registry+https://HOST/PATH/digits:canary   the same of a registry that a web server or a bucket serves; the model must be named
 #pragma once
 
 #include <string>
@@ -15,6 +16,7 @@ namespace serin::cli {
 /// Replaces such places by folders of a cache, into which their versions are copied, and follows the tags while the server runs. A tag is
 /// also a label. The settings of a model are those of its highest version. `cache`: empty: serin/models in $XDG_CACHE_HOME or in ~/.cache.
 /// Errors: those of the registry; kInvalidArgument if other places are named, too, or there is no folder for the cache.
-Status use_registries(serving::ModelSource& source, const std::string& cache);
+/// `ca`: authorities for https; empty: those that the system trusts.
+Status use_registries(serving::ModelSource& source, const std::string& cache, const std::string& ca);
 
 }  // namespace serin::cli

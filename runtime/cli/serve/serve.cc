@@ -103,7 +103,7 @@ Result<serving::ModelSource> source_of(const ServeOptions& options) {
   if (source.roots.empty())
     return Error{Code::kInvalidArgument,
                  fmt::format("nothing to serve is named: {}", kWhereModelsLie[static_cast<size_t>(options.dialect)])};
-  SERIN_CHECK(use_registries(source, options.registry_cache));
+  SERIN_CHECK(use_registries(source, options.registry_cache, options.registry_ca));
   if (options.name.empty()) return source;
   if (source.list.files) return Error{Code::kInvalidArgument, fmt::format("--name {}: models of a registry have names", options.name)};
   if (source.roots.size() > 1)
