@@ -252,6 +252,29 @@ def test_servers_follow_a_tag_and_download_once(folder, files, serve):
         assert len(files.bodies(blobs(folder, f"digits:{version}")["model.onnx"])) == 1
 
 
+def test_serve_believes_the_authority_it_is_given(folder, serve, tmp_path):
+    authority = Authority(tmp_path)
+    with FileServer(folder, authority.server(authority.issue("server"))) as files:
+        place = f"registry+{files.url}/digits"
+        server = serve(place, "--registry-ca", authority.ca)
+        assert versions(server) == ["1"]
+        done = serin("serve", place, "--registry-cache", tmp_path / "other", *ON_FREE_PORTS)
+        assert done.returncode == 2 and "certificate" in done.stderr, done.stderr
+
+
+def test_a_server_that_still_downloads_ends_when_it_is_asked_to(folder, files, tmp_path):
+    blob = add_large(folder, tmp_path)
+    files.do(blob, "stall")
+    server = subprocess.Popen([SERIN, "serve", f"registry+{files.url}/digits:4", "--registry-cache", tmp_path / "cache", *map(str, ON_FREE_PORTS)])
+    try:
+        assert files.stalled.wait(20)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) == -signal.SIGTERM  # nothing is served yet that would have to be ended in order
+    finally:
+        server.kill()
+        server.wait()
+
+
 def test_a_registry_that_is_away_changes_nothing(folder, files, serve):
     server = serve(f"registry+{files.url}/digits")
     files.do("digits/index.json", "break")
