@@ -4,8 +4,8 @@
 //   SERIN_TRY(const auto read, files.read("digits/index.json", kMostText, tag));
 //   SERIN_CHECK(files.download("digits/blobs/sha256/91ab...", {"sha256:91ab...", 4711}, "cache/91ab..."));
 //
-// Redirects are followed, five at most and never from https to http. A failure that may pass, such as 503 or an answer that is cut off, is
-// tried again: three times in a row without another byte end a call. Errors name the URL, the status and what to do.
+// Redirects are followed, five at most and never from https to http. A failure that may pass is tried again, such as 503 or an answer that is
+// cut off. Three in a row without another byte end a call. Errors name the URL, the status and what to do.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 //   SERIN_CHECK(remote->fetch("digits", version));                                    // their files
 //   SERIN_TRY(const Pulled pulled, Registry(remote->mirror()).pull({"digits", version.digest}, "models"));
 //
-// The mirror is a registry in a folder that lacks files of versions nobody has asked for. A server of files has no list of models: they are
-// named.
+// The mirror is a registry in a folder; it lacks the files of versions that were not fetched. A server of files has no list of models, so their
+// names are given.
 #pragma once
 
 #include <map>
