@@ -64,7 +64,7 @@ class Device {
   virtual size_t free_bytes() const = 0;
 
   /// Work that the calling thread enqueues from here on goes to this device. Call it before kernels are prepared or run. It costs nothing
-  /// if it is current already.
+  /// if it is current already. No other function changes the device of the calling thread.
   virtual void make_current() const = 0;
 
   /// Null if there is not enough memory. Aligned to 256 bytes. The content is undefined.

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/cuda/current.h"
 #include "kernels/cuda/fault.h"
 #include "kernels/cuda/traffic.h"
 #include "kernels/mutex.h"
@@ -26,11 +27,15 @@ class CudaDevice;
 
 class CudaRecording final : public Recording {
  public:
-  explicit CudaRecording(cudaGraphExec_t graph) : graph_(graph) {}
-  ~CudaRecording() override { cudaGraphExecDestroy(graph_); }
+  CudaRecording(int device, cudaGraphExec_t graph) : device_(device), graph_(graph) {}
+  ~CudaRecording() override {
+    const CurrentDevice here(device_);
+    cudaGraphExecDestroy(graph_);
+  }
   cudaGraphExec_t graph() const { return graph_; }
 
  private:
+  const int device_;
   const cudaGraphExec_t graph_;
 };
 
@@ -63,31 +68,39 @@ class CudaDevice final : public Device {
   const Info& info() const override { return info_; }
   size_t free_bytes() const override {
     size_t free = 0, total = 0;
-    return select() && cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
+    const CurrentDevice here(index_);
+    return here.error() == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess ? free : 0;
   }
 
   std::byte* allocate(size_t bytes) override {
     void* memory = nullptr;
-    return use() && checked(cudaMalloc(&memory, bytes)) ? static_cast<std::byte*>(memory) : nullptr;
+    const CurrentDevice here(index_);
+    return works(here) && checked(cudaMalloc(&memory, bytes)) ? static_cast<std::byte*>(memory) : nullptr;
   }
   void release(std::byte* memory) override {
-    if (!hangs_ && select()) cudaFree(memory);  // it would wait for what never ends
+    if (hangs_) return;  // it would wait for what never ends
+    const CurrentDevice here(index_);
+    cudaFree(memory);
   }
   std::byte* allocate_pinned(size_t bytes) override {
     void* memory = nullptr;
-    return use() && checked(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault)) ? static_cast<std::byte*>(memory) : nullptr;
+    const CurrentDevice here(index_);
+    return works(here) && checked(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault)) ? static_cast<std::byte*>(memory) : nullptr;
   }
   void release_pinned(std::byte* memory) override {
-    if (!hangs_) cudaFreeHost(memory);
+    if (hangs_) return;
+    const CurrentDevice here(index_);
+    cudaFreeHost(memory);
   }
 
-  void make_current() const override { select(); }
+  void make_current() const override { cudaSetDevice(index_); }
 
   std::unique_ptr<Queue> make_queue(int priority) override {
     int least = 0, greatest = 0;
     cudaStream_t stream = nullptr;
     cudaEvent_t done = nullptr;
-    bool made = use() && checked(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    const CurrentDevice here(index_);
+    bool made = works(here) && checked(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     const int wanted = priority > 0 ? greatest : priority < 0 ? least : (least + greatest) / 2;
     made = made && checked(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, wanted));
     made = made && checked(cudaEventCreateWithFlags(&done, cudaEventBlockingSync | cudaEventDisableTiming));
@@ -108,6 +121,7 @@ class CudaDevice final : public Device {
     return found;
   }
 
+  int index() const { return index_; }
   Traffic& traffic() const { return Traffic::of(index_); }
 
   /// A call that was refused leaves the device whole. What a kernel broke every call answers from then on, also one that only asks.
@@ -115,7 +129,8 @@ class CudaDevice final : public Device {
     if (error == cudaSuccess) return kOk;
     cudaGetLastError();  // a refusal is forgotten once it is read
     size_t free = 0, total = 0;
-    return select() && cudaMemGetInfo(&free, &total) == cudaSuccess ? fault_of(error) : lose(error);
+    const CurrentDevice here(index_);
+    return here.error() == cudaSuccess && cudaMemGetInfo(&free, &total) == cudaSuccess ? fault_of(error) : lose(error);
   }
   Fault lose(cudaError_t error) {
     const MutexLock lock(mutex_);
@@ -125,9 +140,7 @@ class CudaDevice final : public Device {
 
  private:
   bool checked(cudaError_t error) { return !check(error); }
-  /// Every thread has a current device of its own.
-  bool select() const { return cudaSetDevice(index_) == cudaSuccess; }
-  bool use() { return checked(cudaSetDevice(index_)); }
+  bool works(const CurrentDevice& here) { return checked(here.error()); }
 
   const int index_;
   const Info info_;
@@ -137,6 +150,7 @@ class CudaDevice final : public Device {
 };
 
 CudaQueue::~CudaQueue() {
+  const CurrentDevice here(device_.index());
   for (const cudaEvent_t mark : marks_) cudaEventDestroy(mark);
   cudaEventDestroy(done_);
   cudaStreamDestroy(stream_);
@@ -144,11 +158,11 @@ CudaQueue::~CudaQueue() {
 
 /// Short waits spin, since to sleep and to wake up takes several microseconds. Longer ones sleep: a core for each instance would be missing elsewhere.
 Fault CudaQueue::finish() {
+  const CurrentDevice here(device_.index());
   if (Fault ignored; records_) end_recording(ignored);  // who recorded was interrupted
   constexpr auto kSpin = std::chrono::microseconds(50);
   const Traffic::Wait wait(device_.traffic(), Traffic::kRun);
   const Clock::time_point begin = Clock::now();
-  device_.make_current();
   cudaError_t error = cudaEventRecord(done_, stream_);
   if (error == cudaSuccess) {
     do error = cudaEventQuery(done_);
@@ -172,7 +186,7 @@ std::unique_ptr<Recording> CudaQueue::end_recording(Fault& fault) {
   cudaGraphExec_t executable = nullptr;
   if (error == cudaSuccess) error = cudaGraphInstantiate(&executable, graph, 0);
   if (graph) cudaGraphDestroy(graph);
-  if (error == cudaSuccess) return std::make_unique<CudaRecording>(executable);
+  if (error == cudaSuccess) return std::make_unique<CudaRecording>(device_.index(), executable);
   cudaGetLastError();  // a capture that failed leaves the device whole
   fault = fault_of(error);
   return nullptr;
@@ -247,7 +261,8 @@ std::unique_ptr<Device> open_device(int index, std::string& why) {
     why = "there is no device " + std::to_string(index) + ", the machine has " + std::to_string(count);
     return nullptr;
   }
-  if (Fault fault = fault_of(cudaSetDevice(index))) return why = *fault, nullptr;
+  const CurrentDevice here(index);
+  if (Fault fault = fault_of(here.error())) return why = *fault, nullptr;
   if (Fault fault = fault_of(cudaGetDeviceProperties(&properties, index))) return why = *fault, nullptr;
   char pci_bus_id[32] = "";  // absent in some containers: then only what NVML says of it is missing
   if (cudaDeviceGetPCIBusId(pci_bus_id, sizeof(pci_bus_id), index) != cudaSuccess) cudaGetLastError();

@@ -140,6 +140,48 @@ TEST_F(DeviceMemory, PrioritiesReachTheDevice) {
   EXPECT_EQ(static_cast<cudaStream_t>(arenas->front()->on_device().queue->native())->priority, -5);
 }
 
+/// A thread that works with one device may ask another, or give back what that one lent.
+TEST_F(DeviceMemory, OnlyMakeCurrentChangesTheDeviceOfAThread) {
+  emulator::device_count = 2;
+  backend().device()->make_current();
+  const auto expect_unchanged = [](const char* by) {
+    int now = -1;
+    EXPECT_EQ(cudaGetDevice(&now), cudaSuccess);
+    EXPECT_EQ(now, 0) << by;
+  };
+  std::string why;
+  const auto other = kernels::cuda::open_device(1, why);
+  ASSERT_TRUE(other) << why;
+  expect_unchanged("open_device");
+  static_cast<void>(other->free_bytes());
+  expect_unchanged("free_bytes");
+  std::byte* const here = other->allocate(100);
+  expect_unchanged("allocate");
+  std::byte* const pinned = other->allocate_pinned(100);
+  expect_unchanged("allocate_pinned");
+  auto queue = other->make_queue();
+  expect_unchanged("make_queue");
+  EXPECT_FALSE(queue->finish());
+  expect_unchanged("finish");
+  other->make_current();
+  EXPECT_FALSE(queue->begin_recording());
+  kernels::Fault fault;
+  auto recording = queue->end_recording(fault);
+  EXPECT_TRUE(recording) << fault.value_or("");
+  EXPECT_EQ(other->allocate(size_t{1} << 41), nullptr);
+  backend().device()->make_current();
+  EXPECT_EQ(other->allocate(size_t{1} << 41), nullptr);
+  expect_unchanged("what is refused");
+  recording.reset();
+  expect_unchanged("the end of a recording");
+  queue.reset();
+  expect_unchanged("the end of a queue");
+  other->release(here);
+  expect_unchanged("release");
+  other->release_pinned(pinned);
+  expect_unchanged("release_pinned");
+}
+
 TEST_F(DeviceMemory, TwoDevicesHoldWhatIsTheirs) {
   emulator::device_count = 2;
   std::string why;

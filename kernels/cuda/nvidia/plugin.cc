@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/build_id.h"
 #include "kernels/cuda/chain_compiled.h"
+#include "kernels/cuda/current.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/fastest.h"
 #include "kernels/cuda/nvidia/dnn.h"
@@ -113,6 +114,7 @@ void open(const Options& options, Opened& opened) {
   opened.visible = visible_devices();
   opened.device = open_device(options.device, opened.note);
   if (!opened.device) return;
+  const CurrentDevice here(options.device);  // handles of libraries belong to the current one
   open_run_time_compiler();
   const Device::Info& info = opened.device->info();
   opened.note = info.name + " " + info.architecture + ", " + blas_version() + ", " + dnn_version();
