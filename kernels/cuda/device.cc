@@ -246,28 +246,38 @@ Fault count_devices(int& count) {
          "; install driver 580 or newer";
 }
 
+/// Asked of the driver, without a context.
+Fault read_info(int index, Device::Info& info) {
+  cudaDeviceProp properties{};
+  if (Fault fault = fault_of(cudaGetDeviceProperties(&properties, index))) return fault;
+  char pci_bus_id[32] = "";  // absent in some containers: then only what NVML says of it is missing
+  if (cudaDeviceGetPCIBusId(pci_bus_id, sizeof(pci_bus_id), index) != cudaSuccess) cudaGetLastError();
+  info = {properties.name, id_of(properties), pci_bus_id, "sm_" + std::to_string(properties.major) + std::to_string(properties.minor),
+          properties.totalGlobalMem};
+  return kOk;
+}
+
 }  // namespace
 
-int visible_devices() {
+std::vector<Device::Info> list_devices(std::string& why) {
   int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+  if (Fault fault = count_devices(count)) return why = *fault, std::vector<Device::Info>();
+  std::vector<Device::Info> found(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) static_cast<void>(read_info(i, found[static_cast<size_t>(i)]));
+  return found;
 }
 
 std::unique_ptr<Device> open_device(int index, std::string& why) {
   int count = 0;
-  cudaDeviceProp properties{};
   if (Fault fault = count_devices(count)) return why = *fault, nullptr;
   if (index < 0 || index >= count) {
     why = "there is no device " + std::to_string(index) + ", the machine has " + std::to_string(count);
     return nullptr;
   }
-  const CurrentDevice here(index);
+  Device::Info info;
+  const CurrentDevice here(index);  // makes the context
   if (Fault fault = fault_of(here.error())) return why = *fault, nullptr;
-  if (Fault fault = fault_of(cudaGetDeviceProperties(&properties, index))) return why = *fault, nullptr;
-  char pci_bus_id[32] = "";  // absent in some containers: then only what NVML says of it is missing
-  if (cudaDeviceGetPCIBusId(pci_bus_id, sizeof(pci_bus_id), index) != cudaSuccess) cudaGetLastError();
-  Device::Info info{properties.name, id_of(properties), pci_bus_id,
-                    "sm_" + std::to_string(properties.major) + std::to_string(properties.minor), properties.totalGlobalMem};
+  if (Fault fault = read_info(index, info)) return why = *fault, nullptr;
   return std::make_unique<CudaDevice>(index, std::move(info));
 }
 

@@ -3,15 +3,17 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/device.h"
 
 namespace serin::kernels::cuda {
 
-/// The number of devices that the driver shows to this process (CUDA_VISIBLE_DEVICES, MIG); 0 if it does not respond.
-int visible_devices();
+/// The devices that the driver shows to this process (CUDA_VISIBLE_DEVICES, MIG), in its order. None of them is opened: no context is made.
+/// One whose properties cannot be read has no name. Empty, with the reason in `why`, if the driver does not respond.
+std::vector<Device::Info> list_devices(std::string& why);
 
-/// Null, with the reason in `why`, if there is no such device or it does not respond.
+/// Makes the device's context. Null, with the reason in `why`, if there is no such device or it does not respond.
 std::unique_ptr<Device> open_device(int index, std::string& why);
 
 }  // namespace serin::kernels::cuda

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 namespace serin::kernels {
@@ -70,18 +71,22 @@ std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options, std::stri
   return backend_of(std::move(opened));
 }
 
-std::vector<std::unique_ptr<Backend>> make_cuda_backends(CudaOptions options, std::string* note) {
-  std::vector<std::unique_ptr<Backend>> backends;
-  const cuda::PluginEntry entry = find_entry(options.plugin_path, *note);
-  if (!entry) return backends;
-  int visible = 1;  // until the first one says how many there are
-  for (options.device.device = 0; options.device.device < visible; ++options.device.device) {
-    cuda::Opened opened = open(entry, options.device);
-    visible = opened.visible;
-    *note += (note->empty() ? "" : "; ") + opened.note;
-    if (visible > 0) backends.push_back(backend_of(std::move(opened)));
-  }
-  return backends;
+CudaDevices::CudaDevices(CudaOptions options) : options_(std::move(options)) {
+  entry_ = find_entry(options_.plugin_path, why_);
+  if (!entry_) return;
+  cuda::Options listing = options_.device;
+  listing.device = cuda::Options::kList;
+  cuda::Opened opened = serin::kernels::open(entry_, listing);
+  listed_ = std::move(opened.listed);
+  why_ = opened.note;
+}
+
+std::unique_ptr<Backend> CudaDevices::open(int index, std::string* note) const {
+  cuda::Options one = options_.device;
+  one.device = index;
+  cuda::Opened opened = serin::kernels::open(entry_, one);
+  *note = opened.note;
+  return backend_of(std::move(opened));
 }
 
 }  // namespace serin::kernels

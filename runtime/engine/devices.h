@@ -4,7 +4,8 @@
 //   SERIN_TRY(const Devices::Choice choice, devices.choose(*parse_device("auto")));   // no backends: the CPU; see choice.why
 //   for (const kernels::Backend* backend : choice.backends) ... LoadOptions{.device = backend}
 //
-// The devices are opened when the first model requests one, because the driver and NVIDIA's libraries cost half a second and 200 MB.
+// The devices are listed when the first model requests one, because the driver and NVIDIA's libraries cost half a second and 200 MB. Each
+// is opened when a model may run on it, because a context and the libraries' handles cost hundreds of megabytes of its memory.
 #pragma once
 
 #include <atomic>
@@ -19,6 +20,10 @@
 #include "kernels/backend.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
+
+namespace serin::kernels {
+class CudaDevices;
+}
 
 namespace serin::engine {
 
@@ -52,16 +57,20 @@ class Devices {
   bool hang(std::chrono::milliseconds limit);
 
  private:
-  void open();
+  struct Slot;
+
+  void list();
+  /// Null if it cannot be opened: then its `why` has the reason. The first call opens it.
+  const kernels::Backend* open(Slot& slot);
 
   const std::string plugin_path_, tactics_folder_;
   metrics::Registry& metrics_;
-  std::once_flag opened_;
-  std::atomic<bool> open_ = false;
-  // Written once, by open(), before open_ is true.
-  std::vector<std::unique_ptr<kernels::Backend>> backends_;  // in the driver's order; null: a device that cannot be opened
-  std::string note_;
-  std::vector<std::shared_ptr<void>> gauges_;
+  std::once_flag once_;
+  std::atomic<bool> listed_ = false;
+  // Written once, by list(), before listed_ is true.
+  std::unique_ptr<const kernels::CudaDevices> cuda_;
+  std::vector<std::unique_ptr<Slot>> slots_;   // in the driver's order
+  std::vector<std::shared_ptr<void>> gauges_;  // they look into slots
 };
 
 /// "NVIDIA H200 (GPU-4f6c...)"

@@ -5,6 +5,6 @@
 extern "C" __attribute__((visibility("default"))) bool serin_cuda_plugin(uint32_t, const serin::kernels::cuda::Options& options,
                                                                          serin::kernels::cuda::Opened* opened) {
   opened->note = "tactics are kept in '" + options.tactics_folder + "'";
-  opened->visible = 1;
+  opened->listed.resize(1);
   return true;
 }

@@ -111,7 +111,10 @@ void add_library_rows(KernelTable& table, const std::shared_ptr<Shared>& shared)
 }
 
 void open(const Options& options, Opened& opened) {
-  opened.visible = visible_devices();
+  if (options.device == Options::kList) {
+    opened.listed = list_devices(opened.note);
+    return;
+  }
   opened.device = open_device(options.device, opened.note);
   if (!opened.device) return;
   const CurrentDevice here(options.device);  // handles of libraries belong to the current one

@@ -97,12 +97,13 @@ class GpuMetrics {
 
 }  // namespace
 
-std::shared_ptr<void> export_gpu_metrics(std::span<kernels::Device* const> devices, metrics::Registry& registry) {
+std::shared_ptr<void> export_gpu_metrics(std::span<const kernels::Device::Info> devices, metrics::Registry& registry) {
   std::string why;
   std::shared_ptr<Nvml> nvml = Nvml::open(why);
   if (!nvml) return log::info("no nv_gpu_* metrics: {}", why), nullptr;
   auto metrics = std::make_shared<GpuMetrics>(std::move(nvml));
-  for (const kernels::Device* device : devices) metrics->add(device->info(), registry);
+  for (const kernels::Device::Info& device : devices)
+    if (!device.id.empty()) metrics->add(device, registry);
   metrics->start();
   return metrics;
 }

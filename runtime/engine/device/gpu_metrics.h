@@ -17,6 +17,6 @@ namespace serin::engine {
 /// not report have no series; a MIG slice has no metrics that are measured for its whole card.
 ///
 /// Returns null without libnvidia-ml.so.1, and logs one line about it.
-std::shared_ptr<void> export_gpu_metrics(std::span<kernels::Device* const> devices, metrics::Registry& registry);
+std::shared_ptr<void> export_gpu_metrics(std::span<const kernels::Device::Info> devices, metrics::Registry& registry);
 
 }  // namespace serin::engine

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import pathlib
 import re
 import shutil
 import threading
@@ -123,6 +124,25 @@ def test_c6_a_model_whose_device_is_not_there_fails_alone(serve, repository, emu
     assert broken.status == 503 and "device cuda:2: the driver shows 2" in broken.error
     assert ask(runtime, ROWS[:1], "digits").status == 200 and parameters(runtime, "digits")["device"] == "cpu"
     assert ask(runtime, ROWS[:1], "third").status == 200 and parameters(runtime, "third")["device_why"].endswith("000001)")
+
+
+def test_only_devices_that_a_model_may_run_on_are_opened(serve, repository, emulated, tmp_path):
+    """On a real one a context and the libraries' handles take hundreds of megabytes."""
+    contexts = tmp_path / "contexts"
+    machine = emulated(devices=3)
+    runtime = serve(digits(repository, "device: cuda:1\n"), "--cuda-plugin", PLUGIN,
+                    env={**machine.env, "SERIN_EMULATED_CONTEXTS": str(contexts), "LD_LIBRARY_PATH": str(FAKE_NVML)})
+    assert ask(runtime, ROWS[:4]).status == 200
+    models = pathlib.Path(repository_of(runtime))
+    shutil.copytree(models / "digits", models / "other")
+    wait_until(lambda: ask(runtime, ROWS[:1], "other").status == 200, 20, "the second model")
+    for name in ("other", "digits"):
+        shutil.rmtree(models / name)
+        wait_until(lambda name=name: ask(runtime, ROWS[:1], name).status == 404, 20, "its end")
+    assert runtime.metrics().count("\nserin_device_lost{") == 3 and runtime.metrics().count("\nnv_gpu_memory_used_bytes{") == 2
+    assert contexts.read_text() == "1\n"
+    assert runtime.end() == 0
+    assert contexts.read_text() == "1\n", "what is given back is given to the device that had it"
 
 
 def test_no_driver_is_loaded_for_models_of_the_cpu(serve, repository, emulated):

@@ -256,6 +256,12 @@ cudaError_t sticky(int index = current) {
   return devices[index].sticky;
 }
 
+/// A thread that chose no device works with the first one: what needs a context makes one there.
+void need_context() {
+  if (devices[current].has_context.exchange(true)) return;
+  if (const char* const path = std::getenv("SERIN_EMULATED_CONTEXTS")) std::ofstream(path, std::ios::app) << current << std::endl;
+}
+
 /// A device refuses what is enqueued while another one is current.
 void check_current(const Stream* stream) {
   if (stream && stream->device != current) fail("work is enqueued on a stream of a device that is not current");
@@ -264,6 +270,7 @@ void check_current(const Stream* stream) {
 }  // namespace
 
 cudaError_t submit(Stream* stream, Work work) {
+  need_context();
   check_current(stream);
   if (const cudaError_t error = sticky(); error != cudaSuccess) return error;
   if (!stream || !stream->capturing) {
@@ -285,7 +292,7 @@ cudaError_t submit(Stream* stream, Work work) {
 
 namespace {
 
-using emulator::current, emulator::devices, emulator::sticky;
+using emulator::current, emulator::devices, emulator::need_context, emulator::sticky;
 
 struct Piece {
   size_t bytes;
@@ -374,6 +381,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= emulator::device_count) return cudaErrorInvalidDevice;
   current = device;
+  need_context();  // since CUDA 12
   return sticky();
 }
 cudaError_t cudaGetDevice(int* device) {
@@ -406,11 +414,13 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return sticky(device);
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  need_context();
   const size_t bytes = *total = devices[current].memory_bytes;
   *free = bytes - std::min<size_t>(bytes, devices[current].allocated_bytes);
   return sticky();
 }
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  need_context();
   const std::lock_guard lock(memory_mutex);
   if (const cudaError_t error = sticky(); error != cudaSuccess) return error;
   if (devices[current].allocated_bytes + bytes > devices[current].memory_bytes) return cudaErrorMemoryAllocation;
@@ -422,6 +432,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* pointer) {
+  need_context();
   if (!pointer) return cudaSuccess;
   while (sticky() == cudaSuccess && devices[current].hangs) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const std::lock_guard lock(memory_mutex);
@@ -433,10 +444,12 @@ cudaError_t cudaFree(void* pointer) {
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+  need_context();
   *pointer = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   return sticky();
 }
 cudaError_t cudaFreeHost(void* pointer) {
+  need_context();
   std::free(pointer);
   return cudaSuccess;
 }
@@ -454,14 +467,17 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
   return emulator::submit(stream, [=] { std::memset(to, value, bytes); });
 }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  need_context();
   *least = 0, *greatest = -5;
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int priority) {
+  need_context();
   *stream = new emulator::Stream{.device = current, .priority = priority};
   return sticky();
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  need_context();
   delete stream;
   return cudaSuccess;
 }
@@ -471,6 +487,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return stream && stream->capturing ? cudaErrorStreamCaptureUnsupported : sticky(stream ? stream->device : current);
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  need_context();
   *event = new emulator::Event;
   return sticky();
 }
@@ -500,6 +517,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
   return sticky();
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  need_context();
   delete event;
   return cudaSuccess;
 }
@@ -516,6 +534,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return sticky(stream->device);
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  need_context();
   *executable = new emulator::Graph(*graph);
   return sticky();
 }
@@ -531,6 +550,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  need_context();
   delete executable;
   return cudaSuccess;
 }

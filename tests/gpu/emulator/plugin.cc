@@ -9,7 +9,10 @@
 extern "C" __attribute__((visibility("default"))) bool serin_cuda_plugin(uint32_t version, const serin::kernels::cuda::Options& options,
                                                                          serin::kernels::cuda::Opened* opened) {
   if (version != serin::kernels::cuda::kPluginVersion) return false;
-  opened->visible = serin::kernels::cuda::visible_devices();
+  if (options.device == serin::kernels::cuda::Options::kList) {
+    opened->listed = serin::kernels::cuda::list_devices(opened->note);
+    return true;
+  }
   opened->device = serin::kernels::cuda::open_device(options.device, opened->note);
   if (!opened->device) return true;
   opened->table = serin::kernels::cuda::make_table();
