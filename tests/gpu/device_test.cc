@@ -316,6 +316,39 @@ TEST(OnDevice, GivesItsMemoryBack) {
   EXPECT_EQ(emulator::devices[0].allocated_bytes, before);
 }
 
+/// It is refused while it is enqueued (the first one, or one between), while it is recorded, or as a replay.
+TEST(OnDevice, ARunThatIsRefusedFailsAlone) {
+  SERIN_NEEDS_EMULATION();
+  const auto model = on_device(kNet);
+  auto executor = model->executor({});
+  ASSERT_TRUE(executor);
+  const Tensor x = random_tensor({2, 3, 12, 12}, 1);
+  const auto refused = [&] {
+    emulator::devices[0].refusals = 1;
+    std::vector<Tensor> outputs = test::make_outputs(**executor);
+    std::vector<TensorView> out = test::views(outputs);
+    const Status ran = (*executor)->run(test::views({x}), out);
+    EXPECT_EQ(emulator::devices[0].refusals, 0);
+    return ran;
+  };
+  const Status first = refused();
+  ASSERT_FALSE(first);
+  EXPECT_EQ(first.error().message, "the device refused the run: cudaErrorMemoryAllocation: cudaErrorMemoryAllocation");
+  EXPECT_EQ(first.error().code, Code::kInternal);
+  EXPECT_FALSE(device_backend().device()->lost());
+  EXPECT_TRUE(refused()) << "what cannot be recorded is enqueued";
+  const std::vector<Tensor> wanted = test::run(**model->executor({}), {x});
+  for (int run = 0; run < 3; ++run) test::expect_near(test::run(**executor, {x})[0].view(), wanted[0].view(), "run " + std::to_string(run));
+
+  auto recorded = model->executor({});
+  for (int run = 0; run < 3; ++run) static_cast<void>(test::run(**recorded, {x}));
+  std::swap(*executor, *recorded);
+  const Status replay = refused();
+  ASSERT_FALSE(replay);
+  EXPECT_THAT(replay.error().message, HasSubstr("the device refused the run: cudaErrorMemoryAllocation"));
+  test::expect_near(test::run(**executor, {x})[0].view(), wanted[0].view(), "after it");
+}
+
 TEST(OnDeviceDeath, ALostDeviceFailsEveryRun) {  // in a process of its own: a device stays lost
   SERIN_NEEDS_EMULATION();
   EXPECT_EXIT(

@@ -129,10 +129,7 @@ Status Runner::run(std::span<const TensorView> inputs, std::span<TensorView> out
   for (const External& at : inputs_) operands_[at.operand].data = inputs[static_cast<size_t>(at.index)].as<std::byte>() + at.offset;
   for (const External& at : outputs_) operands_[at.operand].data = outputs[static_cast<size_t>(at.index)].as<std::byte>() + at.offset;
   if (device_.device) device_.device->make_current();
-  if (Status ran = run_steps(step_ns); !ran) {
-    static_cast<void>(finish_device());  // a run that failed leaves nothing under way; it is here, too, that a lost device is noticed
-    return ran;
-  }
+  if (Status ran = run_steps(step_ns); !ran) return device_.device ? failed_on_device(std::move(ran).error()) : std::move(ran);
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (const BoundedDim& dim : plan_.program.tensor(plan_.program.outputs[i]).bounded) outputs[i].shape[dim.axis] = size_of(dim);
   }
@@ -178,8 +175,7 @@ Status Runner::run_step(size_t step) {
   }
   if (call.kernel) {
     const kernels::Fault fault = call.kernel->run(call.stream, in, out);
-    if (fault)
-      return Error{call.on_device ? Code::kUnavailable : Code::kInvalidArgument, plan_.program.steps[step].label() + ": " + *fault};
+    if (fault) return Error{call.on_device ? Code::kInternal : Code::kInvalidArgument, plan_.program.steps[step].label() + ": " + *fault};
   } else {
     const auto& body = call.bodies[*in[0].as<const bool>() ? 0 : 1];
     const Status status = body->run(in.subspan(1), out);

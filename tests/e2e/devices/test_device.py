@@ -18,7 +18,7 @@ PLUGIN = SERIN.parent / "tests" / "libserin_cuda_emulated.so"
 FAKE_NVML = SERIN.parent / "tests" / "fake_nvml"
 DIGITS = MODELS / "digits/1/model.onnx"
 ON_CUDA = ["--device", "cuda", "--cuda-plugin", PLUGIN]
-ILLEGAL_ADDRESS, UNCORRECTABLE, HANGS = 700, 214, -1  # cudaError_t; the emulator's own
+ILLEGAL_ADDRESS, UNCORRECTABLE, HANGS, REFUSES = 700, 214, -1, -2  # cudaError_t; the emulator's own
 ZEROS = infer_body([[0.0] * 64])
 ROWS = np.load(MODELS / "digits/eval.npz")["pixels"][:24]
 
@@ -297,6 +297,23 @@ def test_a_model_keeps_to_its_limit(serve, repository, emulated):
 
 
 # --- faults -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_f8_a_refusal_fails_no_request_of_a_batch_and_loses_no_device(serve, repository, emulated):
+    """The driver had no memory for a launch, say: each request of that batch is run alone. A request that is alone gets an error that says so."""
+    machine = emulated()
+    runtime = serve(digits(repository, "max_batch: 4\ninstances: 1\nmax_queue_delay: 9s\n"), *ON_CUDA, env=machine.env)
+    machine.fail(0, f"{REFUSES} 1")
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:  # the batch begins once it is full
+        answers = list(pool.map(lambda row: ask(runtime, [row]), ROWS[:4]))
+    assert [answer.status for answer in answers] == [200] * 4, answers[0].error
+    assert runtime.metric("nv_inference_exec_count") >= 4, "nothing was refused"
+    machine.fail(0, f"{REFUSES} 2")
+    alone = ask(runtime, ROWS[:4])
+    assert alone.status == 500 and "the device refused the run: cudaErrorMemoryAllocation" in alone.error
+    assert "lost" not in alone.error
+    assert ask(runtime, ROWS[:4]).status == 200 and call(runtime.url + "/v2/health/live").status == 200
+    assert runtime.metric("serin_device_lost") == 0
 
 
 @pytest.mark.parametrize("error", [ILLEGAL_ADDRESS, UNCORRECTABLE])

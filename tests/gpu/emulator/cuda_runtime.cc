@@ -243,11 +243,18 @@ const char* const kFaultFile = [] {
   return std::getenv("SERIN_EMULATED_FAULT");
 }();
 
+constexpr int kRefuses = -2;
+
 cudaError_t sticky(int index = current) {
   if (std::ifstream file; kFaultFile && (file.open(kFaultFile), file)) {
-    int device = 0, error = 0;
+    int device = 0, error = 0, number = 0;
     if (file >> device >> error && device >= 0 && device < device_count) {
-      if (error < 0)
+      static std::atomic<int> refused = 0;
+      if (error == kRefuses && file >> number && refused.exchange(number) != number)
+        devices[device].refusals = 1;
+      else if (error == kRefuses)
+        ;
+      else if (error < 0)
         devices[device].hangs = true;
       else
         devices[device].sticky = static_cast<cudaError_t>(error);
@@ -262,6 +269,12 @@ void need_context() {
   if (const char* const path = std::getenv("SERIN_EMULATED_CONTEXTS")) std::ofstream(path, std::ios::app) << current << std::endl;
 }
 
+bool refuses() {
+  for (int left = devices[current].refusals; left > 0;)
+    if (devices[current].refusals.compare_exchange_weak(left, left - 1)) return true;
+  return false;
+}
+
 /// A device refuses what is enqueued while another one is current.
 void check_current(const Stream* stream) {
   if (stream && stream->device != current) fail("work is enqueued on a stream of a device that is not current");
@@ -273,6 +286,7 @@ cudaError_t submit(Stream* stream, Work work) {
   need_context();
   check_current(stream);
   if (const cudaError_t error = sticky(); error != cudaSuccess) return error;
+  if (refuses()) return cudaErrorMemoryAllocation;
   if (!stream || !stream->capturing) {
     work();
     return cudaSuccess;
@@ -541,6 +555,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   emulator::check_current(stream);
   if (const cudaError_t error = sticky(); error != cudaSuccess) return error;
+  if (emulator::refuses()) return cudaErrorMemoryAllocation;
   ++emulator::replays;
   for (const emulator::Work& work : executable->work) work();
   return cudaSuccess;

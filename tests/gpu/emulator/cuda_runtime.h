@@ -10,7 +10,8 @@
 //
 // There may be several devices. In a program of its own the environment says how many and what goes wrong: SERIN_EMULATED_DEVICES (1), SERIN_EMULATED_MEMORY
 // (bytes of each), SERIN_EMULATED_DRIVER (12040: CUDA 12.4) and SERIN_EMULATED_FAULT, a file that may appear at any time: "1 700" in it means that all of device 1 fails with cudaErrorIllegalAddress,
-// and "1 -1" that what it is given to do never ends. SERIN_EMULATED_CONTEXTS names a file that gets a line with the number of each device that gets a context.
+// "1 -1" that what it is given to do never ends, and "1 -2 7" that it refuses its next piece of work, once for each third number.
+// SERIN_EMULATED_CONTEXTS names a file that gets a line with the number of each device that gets a context.
 #pragma once
 
 #include <algorithm>
@@ -200,6 +201,7 @@ struct Device {
   const char* name = "emulated";
   std::atomic<cudaError_t> sticky = cudaSuccess;  ///< what everything answers from now on
   std::atomic<bool> hangs = false;                ///< who waits for it waits
+  std::atomic<int> refusals = 0;                  ///< so many of the next pieces of work are refused, as where memory for them is missing
   std::atomic<bool> has_context = false;          ///< on a real one: hundreds of megabytes of it
 };
 constexpr int kMostDevices = 8;
