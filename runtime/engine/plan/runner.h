@@ -72,7 +72,7 @@ class Runner {
   Status enqueue(const Segment& segment, bool timed);
   Status add_times(const Segment& segment, std::span<int64_t> step_ns);
   Status finish_device();
-  /// What a run has failed with, after the device has ended what it was given: kUnavailable if it is lost.
+  /// The error of a run that failed, once the device has ended the rest of it: kUnavailable if the device is lost.
   Error failed_on_device(Error error);
   Status learn_sizes(size_t step);
   int64_t size_of(const BoundedDim& dim) const;
