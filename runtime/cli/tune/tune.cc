@@ -129,6 +129,13 @@ std::string load_data_of(const TuneOptions& options) {
   return options.data.ends_with(".npz") && options.eval.map.empty() ? options.data : "";
 }
 
+/// Read when the command runs: the cores granted by control groups are in files.
+std::vector<int> wanted_instances(const TuneOptions& options) {
+  if (!options.instances.empty()) return options.instances;
+  const int cores = serving::granted_cores();
+  return cores > 1 ? std::vector<int>{1, cores} : std::vector<int>{1};
+}
+
 std::vector<std::string> wanted_precisions(const TuneOptions& options) {
   if (!options.precisions.empty()) return options.precisions;
   if (kernels::multiplies_bf16()) return {"fp32", "bf16", "int8"};
@@ -172,6 +179,7 @@ Result<JudgedPrecision> judge_precision(const Tune& tune, const std::string& pre
 Status try_all(Tune& tune, const std::string& work) {
   const TuneOptions& options = tune.options;
   const Traffic traffic{.rate = options.rate, .seconds = options.seconds, .data = load_data_of(options)};
+  const std::vector<int> all_instances = wanted_instances(options);
   std::set<int64_t> refused;  // batches with which the model does not load
   for (const std::string& precision : wanted_precisions(options)) {
     progress(precision + " ...");
@@ -180,7 +188,7 @@ Status try_all(Tune& tune, const std::string& work) {
     tune.report.precisions.push_back(std::move(judged));
     if (!holds) continue;
     for (const int64_t batch : options.batches) {
-      for (const int instances : options.instances) {
+      for (const int instances : all_instances) {
         if (refused.contains(batch)) continue;
         progress(fmt::format("{}, max_batch {}, instances {} ...", precision, batch, instances));
         SERIN_TRY(Trial trial, try_choice(tune.place, tune.name, {precision, batch, instances}, options.samples, tune.goal, traffic, work));
@@ -252,8 +260,6 @@ void add_tune(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 1 << 20));
-  const int cores = serving::granted_cores();
-  options->instances = cores > 1 ? std::vector<int>{1, cores} : std::vector<int>{1};
   command->add_option("--instances", options->instances, "values of instances to try; default: 1 and the number of cores")
       ->delimiter(',')
       ->allow_extra_args(false)
