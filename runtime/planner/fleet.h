@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/planner/catalogue.h"
 #include "runtime/planner/prices.h"
 #include "runtime/planner/task.h"
 
@@ -23,6 +24,9 @@ struct Accelerator {
   double free_time() const { return 1 - busy; }
   bool in_use() const { return busy > 0 || memory_used > 0; }
 };
+
+/// A card, or a slice of one where `slice` is not empty, with its price if one is known. Nothing: the card has no such slice.
+std::optional<Accelerator> accelerator_of(const Device& card, const std::string& slice, const std::optional<Prices>& prices);
 
 struct FleetNode {
   std::string name;

@@ -134,25 +134,19 @@ class FleetReader {
     if (!found) return device.error(found.error().message);
     if (found->size() > 1) return device.error(fmt::format("'{}' may be {} or {}", name, (*found)[0]->name, (*found)[1]->name));
     const Device& card = *found->front();
-    Accelerator each{.name = card.name, .card = card.name, .memory = card.usable};
-    double share = 1;
     SERIN_TRY(const std::string slice, node.text("slice", ""));
-    if (!slice.empty()) {
-      const auto own = std::ranges::find(card.slices, slice, &Slice::name);
+    const auto made_of = accelerator_of(card, slice, fleet_.prices);
+    if (!made_of) {
       std::vector<std::string> known;
       known.reserve(card.slices.size());
       for (const Slice& one : card.slices) known.push_back(one.name);
-      if (own == card.slices.end())
-        return node.at("slice")->error(fmt::format("{} has no slice '{}'; it has: {}", card.name, slice, fmt::join(known, ", ")));
-      share = own->memory / card.memory;
-      each.name += " " + slice;
-      each.memory = card.usable * share;
+      return node.at("slice")->error(fmt::format("{} has no slice '{}'; it has: {}", card.name, slice, fmt::join(known, ", ")));
     }
+    Accelerator each = *made_of;
     SERIN_TRY(each.busy, node.fraction("load", 0));
     SERIN_TRY(each.memory_used, bytes_of(node, "memory_used", 0));
     if (each.memory_used > each.memory)
       return node.at("memory_used")->error(fmt::format("is above the {:.1f} GB of {}", each.memory / 1e9, each.name));
-    if (fleet_.prices && fleet_.prices->knows(&card)) each.hourly = fleet_.prices->hour(&card, share, 0, 0);
     SERIN_TRY(const int64_t count, node.integer("count", 1, kMostCount, 1));
     made.accelerators.insert(made.accelerators.end(), static_cast<size_t>(count), each);
     return {};

@@ -192,17 +192,9 @@ class KubernetesFleet {
   }
 
   void add_card(const Device& card, const std::string& slice, double count, FleetNode& node) {
-    Accelerator each{.name = card.name, .card = card.name, .memory = card.usable};
-    double share = 1;
-    if (!slice.empty()) {
-      const auto own = std::ranges::find(card.slices, slice, &Slice::name);
-      if (own == card.slices.end()) return note(node, fmt::format("{} has no slice '{}': it is left out", card.name, slice));
-      share = own->memory / card.memory;
-      each.name += " " + slice;
-      each.memory = card.usable * share;
-    }
-    if (fleet_.prices && fleet_.prices->knows(&card)) each.hourly = fleet_.prices->hour(&card, share, 0, 0);
-    node.accelerators.insert(node.accelerators.end(), static_cast<size_t>(count), each);
+    const auto each = accelerator_of(card, slice, fleet_.prices);
+    if (!each) return note(node, fmt::format("{} has no slice '{}': it is left out", card.name, slice));
+    node.accelerators.insert(node.accelerators.end(), static_cast<size_t>(count), *each);
   }
 
   /// A pod has whole cards or slices for itself.
