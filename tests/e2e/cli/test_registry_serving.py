@@ -6,22 +6,14 @@ import numpy as np
 import pytest
 
 from conftest import MODELS, ON_FREE_PORTS, Process, call, infer_body, serin, wait_until
+from registries import registry_of_digits, tag
 
 ROW = np.linspace(0, 1, 64, dtype=np.float32).tolist()
 
 
 @pytest.fixture
 def registry(tmp_path):
-    folder = tmp_path / "registry"
-    for version in 1, 2, 3:
-        assert serin("registry", "add", folder, "digits", MODELS / f"digits/{version}").returncode == 0
-    tag(folder, "digits:1", "production")
-    return folder
-
-
-def tag(folder, version, name, *more):
-    done = serin("registry", "tag", folder, version, name, *more)
-    assert done.returncode == 0, done.stderr
+    return registry_of_digits(tmp_path / "registry")
 
 
 @pytest.fixture

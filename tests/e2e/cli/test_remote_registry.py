@@ -9,30 +9,22 @@ import subprocess
 import pytest
 
 from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, infer_body, serin, wait_until
-from support.certificates import Authority
-from support.file_server import FileServer
+from certificates import Authority
+from file_server import FileServer
+from registries import registry_of_digits, tag
 
 LARGE = os.urandom(6 << 20)  # of a file next to the model: downloads can be caught in the middle
 
 
 @pytest.fixture
 def folder(tmp_path):
-    folder = tmp_path / "registry"
-    for version in 1, 2, 3:
-        assert serin("registry", "add", folder, "digits", MODELS / f"digits/{version}").returncode == 0
-    tag(folder, "digits:1", "production")
-    return folder
+    return registry_of_digits(tmp_path / "registry")
 
 
 @pytest.fixture
 def files(folder):
     with FileServer(folder) as files:
         yield files
-
-
-def tag(folder, version, name):
-    done = serin("registry", "tag", folder, version, name)
-    assert done.returncode == 0, done.stderr
 
 
 def add_large(folder, tmp_path):
