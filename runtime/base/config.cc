@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kLargestDocument = 1 << 20;
 
-std::string join(std::initializer_list<std::string_view> words) { return fmt::format("{}", fmt::join(words, ", ")); }
+std::string join(std::span<const std::string_view> words) { return fmt::format("{}", fmt::join(words, ", ")); }
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -107,7 +107,7 @@ Status Node::allow_only(std::initializer_list<std::string_view> keys) const {
 std::vector<Error> Node::refused_keys(std::initializer_list<std::string_view> keys,
                                       std::initializer_list<std::string_view> silently) const {
   if (is_null()) return {};
-  if (!is_map()) return {error("must be a map with the keys " + join(keys))};
+  if (!is_map()) return {error("must be a map with the keys " + join(std::span(keys.begin(), keys.size())))};
   std::vector<Error> refused;
   std::set<std::string> seen;
   for (const auto& entry : yaml_->node) {
@@ -116,7 +116,8 @@ std::vector<Error> Node::refused_keys(std::initializer_list<std::string_view> ke
     const std::string under = path_.empty() ? "" : " under " + path_;
     if (std::ranges::find(keys, std::string_view(key)) == keys.end() &&
         std::ranges::find(silently, std::string_view(key)) == silently.end())
-      refused.push_back({Code::kInvalidArgument, fmt::format("{}: unknown key '{}'{}; allowed: {}", where, key, under, join(keys))});
+      refused.push_back({Code::kInvalidArgument, fmt::format("{}: unknown key '{}'{}; allowed: {}", where, key, under,
+                                                             join(std::span(keys.begin(), keys.size())))});
     else if (!seen.insert(key).second)
       refused.push_back({Code::kInvalidArgument, fmt::format("{}: key '{}' given twice{}", where, key, under)});
   }
@@ -204,6 +205,10 @@ Result<std::chrono::nanoseconds> Node::duration() const {
 }
 
 Result<std::string> Node::one_of(std::initializer_list<std::string_view> words) const {
+  return one_of(std::span(words.begin(), words.size()));
+}
+
+Result<std::string> Node::one_of(std::span<const std::string_view> words) const {
   std::string word = is_scalar() ? yaml_->node.Scalar() : "";
   if (std::ranges::find(words, std::string_view(word)) == words.end())
     return error("must be one of " + join(words) + (word.empty() ? "" : ", not '" + word + "'"));

@@ -13,6 +13,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,7 @@ class Node {
   Result<double> fraction() const;                    ///< "1%" or 0.01; from 0 to 1
   Result<std::chrono::nanoseconds> duration() const;  ///< "500us", "50ms", "2s", "10m", "1h"; not negative
   Result<std::string> one_of(std::initializer_list<std::string_view> words) const;
+  Result<std::string> one_of(std::span<const std::string_view> words) const;
 
   // These return the value of a key of this map, or the default.
   Result<std::string> text(std::string_view key, std::string fallback) const;

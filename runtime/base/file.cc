@@ -116,17 +116,22 @@ FileStamp FileStamp::of(const std::string& path) {
   return {file.st_dev, file.st_ino, static_cast<uint64_t>(file.st_size), nanoseconds(file.st_mtim), nanoseconds(file.st_ctim)};
 }
 
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
 Status write_file_atomically(const std::string& path, std::string_view contents, unsigned mode) {
   const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
   {
     const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
     if (file.get() < 0) return system_error(temporary, "cannot be created");
-    while (!contents.empty()) {
-      const ssize_t n = ::write(file.get(), contents.data(), contents.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return system_error(temporary, "cannot be written");
-      contents.remove_prefix(static_cast<size_t>(n));
-    }
+    if (!write_all(file.get(), contents)) return system_error(temporary, "cannot be written");
     if (::fsync(file.get()) != 0) return system_error(temporary, "cannot be flushed to disk");
   }
   if (std::rename(temporary.c_str(), path.c_str()) != 0) return system_error(path, "cannot be replaced");

@@ -38,6 +38,9 @@ struct FileStamp {
 /// fsync and renames it.
 Status write_file_atomically(const std::string& path, std::string_view contents, unsigned mode = 0644);
 
+/// Writes all bytes to a descriptor. False: errno says why.
+bool write_all(int descriptor, std::string_view bytes);
+
 /// The folder that contains the running program, without a trailing slash.
 std::string program_folder();
 

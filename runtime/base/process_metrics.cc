@@ -1,4 +1,4 @@
-// process_metrics.cc: proc(5). /proc/self/stat is read after the last ')', because the name of a process may have spaces and brackets.
+// process_metrics.cc: proc(5).
 
 #include "runtime/base/process_metrics.h"
 
@@ -14,30 +14,14 @@
 #include <string>
 #include <system_error>
 
+#include "runtime/base/process_stat.h"
+
 namespace serin::metrics {
 namespace {
 
 std::string text_of(const char* path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// Field `number` of /proc/self/stat, as proc(5) counts them from 1; 0 where there is none.
-double stat_field(size_t number) {
-  const std::string stat = text_of("/proc/self/stat");
-  const size_t name_ends = stat.rfind(')');
-  if (name_ends == std::string::npos) return 0;
-  std::istringstream rest(stat.substr(name_ends + 1));
-  std::string field;
-  for (size_t i = 3; i <= number; ++i) rest >> field;
-  return rest ? std::stod(field) : 0;
-}
-
-double ticks_per_second() { return static_cast<double>(sysconf(_SC_CLK_TCK)); }
-
-double cpu_seconds() {
-  constexpr size_t kUser = 14, kSystem = 15;
-  return (stat_field(kUser) + stat_field(kSystem)) / ticks_per_second();
 }
 
 double resident_bytes() {
@@ -62,7 +46,7 @@ double start_time() {
   constexpr size_t kStarted = 22;  // ticks after boot
   const std::string stat = text_of("/proc/stat");
   const size_t at = stat.find("btime ");
-  return at == std::string::npos ? 0 : std::stod(stat.substr(at + 6)) + stat_field(kStarted) / ticks_per_second();
+  return at == std::string::npos ? 0 : std::stod(stat.substr(at + 6)) + stat_field("self", kStarted) / ticks_per_second();
 }
 
 }  // namespace
@@ -72,7 +56,8 @@ std::vector<std::shared_ptr<void>> export_process_metrics(Registry& registry) {
       registry.gauge_callback("process_resident_memory_bytes", "Resident memory size in bytes.", {}, resident_bytes),
       registry.gauge_callback("process_open_fds", "Number of open file descriptors.", {}, open_descriptors),
       registry.gauge_callback("process_max_fds", "Maximum number of open file descriptors.", {}, most_descriptors),
-      registry.counter_callback("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", {}, cpu_seconds),
+      registry.counter_callback("process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", {},
+                                [] { return cpu_seconds_of("self"); }),
       registry.gauge_callback("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", {},
                               [started = start_time()] { return started; }),
   };

@@ -4,10 +4,15 @@
 
 namespace serin::cli {
 
+Result<net::TlsClientOptions> client_options_of(const TlsFlags& flags) {
+  if (flags.cert.empty() != flags.key.empty()) return Error{Code::kInvalidArgument, "--cert and --key must be given together"};
+  return net::TlsClientOptions{.ca = flags.ca, .certificate = flags.cert, .key = flags.key};
+}
+
 Result<std::shared_ptr<const net::TlsContext>> client_tls(const TlsFlags& flags, const net::Origin& origin) {
   if (!origin.secure) return nullptr;
-  if (flags.cert.empty() != flags.key.empty()) return Error{Code::kInvalidArgument, "--cert and --key must be given together"};
-  auto made = net::TlsContext::for_client({.ca = flags.ca, .certificate = flags.cert, .key = flags.key});
+  SERIN_TRY(const net::TlsClientOptions options, client_options_of(flags));
+  auto made = net::TlsContext::for_client(options);
   if (!made) return made.error().in("TLS");
   return std::shared_ptr<const net::TlsContext>(*std::move(made));
 }

@@ -23,6 +23,8 @@ struct TlsFlags {
 /// --ca, --cert and --key.
 void add_tls_flags(CLI::App& command, TlsFlags& flags);
 
+/// kInvalidArgument: a certificate without its key, or the other way round.
+Result<net::TlsClientOptions> client_options_of(const TlsFlags& flags);
 /// Returns null if `origin` is not secure; the flags, which may come from the environment, are then ignored.
 Result<std::shared_ptr<const net::TlsContext>> client_tls(const TlsFlags& flags, const net::Origin& origin);
 

@@ -1,13 +1,14 @@
 #include "runtime/datasets/npz_inflate.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+
+#include "runtime/base/file.h"
 
 namespace serin::datasets {
 namespace {
@@ -29,16 +30,6 @@ class RawInflater {
   z_stream stream_{};
   const bool ready_;
 };
-
-Status write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Error{Code::kIo, fmt::format("it is decompressed in the folder for temporary files: {}", std::strerror(errno))};
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return {};
-}
 
 Status inflate_to(int descriptor, const StoredFile& archive, const Deflated& member) {
   const auto corrupt = [](std::string_view why) { return Error{Code::kCorrupt, std::string(why)}; };
@@ -66,7 +57,8 @@ Status inflate_to(int descriptor, const StoredFile& archive, const Deflated& mem
       made += got;
       if (made > member.size) return corrupt("it is larger than the archive says");
       crc = crc32(crc, reinterpret_cast<const Bytef*>(out.data()), static_cast<uInt>(got));
-      SERIN_CHECK(write_all(descriptor, std::string_view(out).substr(0, got)));
+      if (!write_all(descriptor, std::string_view(out).substr(0, got)))
+        return Error{Code::kIo, fmt::format("it is decompressed in the folder for temporary files: {}", std::strerror(errno))};
     } while (stream.avail_out == 0 && said != Z_STREAM_END);
   }
   if (made != member.size) return corrupt("it is smaller than the archive says");

@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 #include <utility>
 
+#include "runtime/base/json_at.h"
 #include "runtime/base/number.h"
 
 namespace serin::planner {
@@ -17,23 +18,15 @@ using Resources = std::map<std::string, double>;
 
 constexpr std::string_view kVendor = "nvidia.com/", kCard = "nvidia.com/gpu", kSlice = "nvidia.com/mig-", kMig = "-MIG-";
 
-const json::value* find(const json::value& value, std::string_view pointer) {
-  boost::system::error_code none;
-  return value.find_pointer(pointer, none);
-}
-std::string text_at(const json::value& value, std::string_view pointer) {
-  const json::value* const found = find(value, pointer);
-  return found && found->is_string() ? std::string(found->get_string()) : "";
-}
 const json::array& list_at(const json::value& value, std::string_view pointer) {
   static const json::array none;
-  const json::value* const found = find(value, pointer);
+  const json::value* const found = json_at::find(value, pointer);
   return found && found->is_array() ? found->get_array() : none;
 }
 
 Result<Resources> resources_at(const json::value& value, std::string_view pointer) {
   Resources all;
-  const json::value* const found = find(value, pointer);
+  const json::value* const found = json_at::find(value, pointer);
   if (!found || !found->is_object()) return all;
   for (const auto& [name, given] : found->get_object()) {
     const std::string text = given.is_string() ? std::string(given.get_string()) : json::serialize(given);
@@ -56,7 +49,7 @@ Result<Resources> requests_of(const json::value& pod) {
   Resources sum, stay, first;
   for (const json::value& container : list_at(pod, "/spec/initContainers")) {
     SERIN_TRY(Resources needs, resources_at(container, "/resources/requests"));
-    const bool stays = text_at(container, "/restartPolicy") == "Always";
+    const bool stays = json_at::text(container, "/restartPolicy") == "Always";
     if (stays) add(stay, needs);
     Resources at_this_time = stay;
     if (!stays) add(at_this_time, needs);
@@ -78,12 +71,11 @@ Result<Resources> requests_of(const json::value& pod) {
 
 /// Why no pod is placed on a node; empty: pods are. A taint of a resource keeps away only pods that do not ask for it.
 std::string why_no_pods(const json::value& node) {
-  const json::value* const closed = find(node, "/spec/unschedulable");
-  if (closed && closed->is_bool() && closed->get_bool()) return "is unschedulable";
+  if (json_at::is_true(node, "/spec/unschedulable")) return "is unschedulable";
   for (const json::value& condition : list_at(node, "/status/conditions"))
-    if (text_at(condition, "/type") == "Ready" && text_at(condition, "/status") != "True") return "is not ready";
+    if (json_at::text(condition, "/type") == "Ready" && json_at::text(condition, "/status") != "True") return "is not ready";
   for (const json::value& taint : list_at(node, "/spec/taints")) {
-    const std::string key = text_at(taint, "/key"), effect = text_at(taint, "/effect");
+    const std::string key = json_at::text(taint, "/key"), effect = json_at::text(taint, "/effect");
     if (key != kCard && (effect == "NoSchedule" || effect == "NoExecute")) return fmt::format("has the taint {}:{}", key, effect);
   }
   return "";
@@ -107,7 +99,7 @@ class KubernetesFleet {
 
   Status read_node(const json::value& object) {
     FleetNode node;
-    node.name = text_at(object, "/metadata/name");
+    node.name = json_at::text(object, "/metadata/name");
     if (node.name.empty()) return invalid("a node has no name");
     ++seen_;
     if (const std::string why = why_no_pods(object); !why.empty()) {
@@ -120,7 +112,7 @@ class KubernetesFleet {
     node.cores = amount("cpu");
     node.memory = amount("memory");
     if (node.cores <= 0 || node.memory <= 0) return invalid(fmt::format("node {}: has no allocatable cpu and memory", node.name));
-    if (const json::value* const labels = find(object, "/metadata/labels"); labels && labels->is_object())
+    if (const json::value* const labels = json_at::find(object, "/metadata/labels"); labels && labels->is_object())
       for (const auto& [name, value] : labels->get_object())
         if (value.is_string()) node.labels[std::string(name)] = std::string(value.get_string());
     for (const auto& [name, count] : *allocatable)
@@ -133,12 +125,13 @@ class KubernetesFleet {
   }
 
   Status read_pod(const json::value& object) {
-    const std::string phase = text_at(object, "/status/phase");
-    const auto found = positions_.find(text_at(object, "/spec/nodeName"));
+    const std::string phase = json_at::text(object, "/status/phase");
+    const auto found = positions_.find(json_at::text(object, "/spec/nodeName"));
     if (found == positions_.end() || phase == "Succeeded" || phase == "Failed") return {};
     const auto needs = requests_of(object);
     if (!needs)
-      return needs.error().in(fmt::format("pod {}/{}", text_at(object, "/metadata/namespace"), text_at(object, "/metadata/name")));
+      return needs.error().in(
+          fmt::format("pod {}/{}", json_at::text(object, "/metadata/namespace"), json_at::text(object, "/metadata/name")));
     FleetNode& node = fleet_.nodes[found->second];
     for (const auto& [name, amount] : *needs) {
       if (name == "cpu") node.cores_used += amount;
@@ -258,14 +251,14 @@ Status read_kubernetes(std::string_view text, const std::string& name, const Cat
   boost::system::error_code error;
   const json::value root = json::parse(text, error);
   if (error) return invalid(fmt::format("{}: is no JSON: {}", name, error.message()));
-  if (const std::string kind = text_at(root, "/kind"); !kind.ends_with("List"))
+  if (const std::string kind = json_at::text(root, "/kind"); !kind.ends_with("List"))
     return invalid(fmt::format("{}: is of kind '{}'; a list is needed, as kubectl get nodes,pods -A -o json prints it", name, kind));
   const json::array& items = list_at(root, "/items");
   KubernetesFleet reader(catalogue, fleet);
-  const std::string every = text_at(root, "/kind") == "NodeList" ? "Node" : "";
+  const std::string every = json_at::text(root, "/kind") == "NodeList" ? "Node" : "";
   const auto read_all = [&](std::string_view kind, auto read) -> Status {
     for (const json::value& item : items) {
-      const std::string own = text_at(item, "/kind");
+      const std::string own = json_at::text(item, "/kind");
       if ((own.empty() ? every : own) != kind) continue;
       if (const Status done = read(item); !done) return done.error().in(name);
     }

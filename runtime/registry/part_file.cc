@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "runtime/base/file.h"
 #include "runtime/registry/oci_layout.h"
 
 namespace serin::registry {
@@ -42,11 +43,7 @@ Error PartFile::failed() const { return io_error(path_, {errno, std::generic_cat
 Status PartFile::append(std::string_view bytes) {
   sum_.add(bytes);
   bytes_ += bytes.size();
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) return failed();
-    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
-  }
+  if (!write_all(fd_, bytes)) return failed();
   return {};
 }
 

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/base/file.h"
+
 namespace serin::registry {
 namespace {
 
@@ -34,16 +36,6 @@ Error failed(const std::string& path, const char* what) {
   const int reason = errno;
   const Code code = reason == ENOENT ? Code::kNotFound : reason == EACCES || reason == EPERM ? Code::kPermissionDenied : Code::kIo;
   return {code, fmt::format("{} {}: {}", path, what, std::strerror(reason))};
-}
-
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
 }
 
 /// `to` below 0: nowhere.

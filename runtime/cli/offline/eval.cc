@@ -361,18 +361,11 @@ void add_eval(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("eval", "Measure how good a model's answers are, and compare it with another model");
   auto options = std::make_shared<EvalOptions>();
   add_run_flags(*command, options->run);
-  command->add_option("--label", options->label, "column with the truth; default: label, or annotations");
-  command->add_option("--output", options->output, "output of the model to judge; default: the only one");
-  command
-      ->add_option("--task", options->task,
-                   "classification, regression, text, detection, embedding or segmentation; default: by the output and the labels")
-      ->check(CLI::IsMember({"classification", "regression", "text", "detection", "embedding", "segmentation"}));
+  add_eval_flags(*command, *options);
   command
       ->add_option("--metric", options->metrics,
                    "a metric to report, the first is the one that --against compares; can be given several times")
       ->allow_extra_args(false);
-  command->add_option("--labels", options->labels, "file with the names of the classes of a model's scores, one a line");
-  command->add_flag("--softmax", options->softmax, "scores are made probabilities");
   command->add_option("--slice", options->slice, "a column whose values are judged each by itself, too");
   command->add_option("--require", options->requirements, "a gate: 'top1 >= 0.95'; can be given several times")->allow_extra_args(false);
   command->add_option("--against", options->against, "another model that answers the same rows, such as the one that is running");

@@ -4,17 +4,18 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cli/offline/eval_flags.h"
 #include "runtime/cli/offline/run_flags.h"
 
 namespace serin::cli {
 
-struct EvalOptions {
+struct EvalOptions : EvalFlags {
   RunFlags run;
-  std::string label, output, task, labels, slice, against, training, out, html;
+  std::string slice, against, training, out, html;
   std::string margin;  ///< empty: the comparison is reported, it is no gate
   std::vector<std::string> metrics, requirements;
   double confidence = 0.95;
-  bool softmax = false, latency = false, json = false;
+  bool latency = false, json = false;
 };
 
 /// Returns the exit code.

@@ -9,12 +9,13 @@
 #include "runtime/base/number.h"
 
 namespace serin::cli {
-namespace {
 
 std::string_view trimmed(std::string_view text) {
   const size_t begin = std::min(text.find_first_not_of(' '), text.size());
   return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
+
+namespace {
 
 /// A number, perhaps with a unit that makes it a hundredth.
 std::optional<double> number_with(std::string_view text, std::initializer_list<std::string_view> units) {

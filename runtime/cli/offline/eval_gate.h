@@ -2,10 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "runtime/base/result.h"
 
 namespace serin::cli {
+
+/// Without spaces at both ends.
+std::string_view trimmed(std::string_view text);
 
 struct Requirement {
   std::string text;  ///< as the user wrote it

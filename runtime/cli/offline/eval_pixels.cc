@@ -46,8 +46,6 @@ Result<PixelMap> read_label(const datasets::Cell& cell) {
   return map;
 }
 
-bool is_whole(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kUInt64; }
-
 /// How scores lie: the elements from one class of a pixel to the next one, and from a pixel to the next.
 struct Layout {
   int64_t classes = 1, of_class = 0, of_pixel = 1;
@@ -82,7 +80,7 @@ Status count_pixels(const datasets::Cell& label, const TensorView& output, EvalR
     return invalid(fmt::format("the label has {}x{} pixels, the answer is of shape {}", map.height, map.width, output.shape.str()));
   SERIN_TRY(const std::vector<float> numbers, steps::floats_of(output));
   if (!std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); })) return invalid("the model's answer is not finite");
-  const bool whole = is_whole(output.dtype);
+  const bool whole = steps::is_whole_number(output.dtype);
   std::vector<int64_t> predicted(map.classes.size());
   int64_t most = layout->classes - 1;
   for (size_t pixel = 0; pixel < predicted.size(); ++pixel) {

@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::string_view kScore = "score", kText = "text", kDetections = "detections";
 
-bool is_whole(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kUInt64; }
-
 std::string list_of(const std::vector<steps::TensorFacts>& outputs) {
   std::string names;
   for (const steps::TensorFacts& output : outputs) names.append(names.empty() ? "" : ", ").append(output.name);
@@ -51,7 +49,7 @@ Result<EvalReader> find_output(const std::vector<steps::TensorFacts>& outputs, c
     return invalid(fmt::format("the model has several outputs; choose one with --output: {}", list_of(outputs)));
   }
   const steps::TensorFacts& output = outputs[reader.output];
-  if ((output.dtype == DType::kString || is_whole(output.dtype)) && score != outputs.end() && score->name != output.name)
+  if ((output.dtype == DType::kString || steps::is_whole_number(output.dtype)) && score != outputs.end() && score->name != output.name)
     reader.score = static_cast<size_t>(score - outputs.begin());
   return reader;
 }
@@ -60,14 +58,14 @@ Result<EvalTask> infer_task(const steps::TensorFacts& output, const datasets::Ro
   for (size_t row = 0; row < rows.count(); ++row) {  // of a tensor of whole numbers for each row, only the pixels of a picture are left
     if (rows.faults[row]) continue;
     const datasets::Cell& cell = rows.cell(row, label);
-    if (cell.kind == datasets::Cell::Kind::kNumbers && cell.numbers.shape.rank() >= 2 && is_whole(cell.numbers.dtype) &&
+    if (cell.kind == datasets::Cell::Kind::kNumbers && cell.numbers.shape.rank() >= 2 && steps::is_whole_number(cell.numbers.dtype) &&
         output.shape.rank() >= 2)
       return EvalTask::kSegmentation;
     break;
   }
   if (output.dtype == DType::kString)
     return output.name == kDetections ? EvalTask::kDetection : output.name == kText ? EvalTask::kText : EvalTask::kClassification;
-  if (is_whole(output.dtype)) return EvalTask::kClassification;
+  if (steps::is_whole_number(output.dtype)) return EvalTask::kClassification;
   const int64_t elements = output.shape.checked_elements().value_or(-1);
   bool texts = false, whole = true, classes = true, lists = false;
   for (size_t row = 0; row < rows.count(); ++row) {
@@ -117,7 +115,7 @@ Result<EvalAnswer> read_answer(EvalTask task, const EvalReader& reader, std::spa
     answer.texts.assign(view.as<std::string>(), view.as<std::string>() + view.elements());
   } else {
     SERIN_TRY(answer.numbers, steps::floats_of(view));
-    if (task == EvalTask::kClassification && is_whole(view.dtype)) {
+    if (task == EvalTask::kClassification && steps::is_whole_number(view.dtype)) {
       for (const float number : answer.numbers) answer.texts.push_back(fmt::to_string(static_cast<int64_t>(number)));
       answer.numbers.clear();
     }

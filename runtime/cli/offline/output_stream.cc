@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "runtime/base/file.h"
+
 namespace serin::cli {
 namespace {
 
@@ -48,13 +50,7 @@ Status OutputStream::write(std::string_view bytes) {
 }
 
 Status OutputStream::flush() {
-  std::string_view left = buffer_;
-  while (!left.empty()) {
-    const ssize_t done = ::write(file_, left.data(), left.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return output_error(path_, "cannot be written");
-    left.remove_prefix(static_cast<size_t>(done));
-  }
+  if (!write_all(file_, buffer_)) return output_error(path_, "cannot be written");
   buffer_.clear();
   return {};
 }

@@ -47,9 +47,8 @@ Result<Source> open_source(const RegistryOptions& options, const std::string& mo
   if (!registry::Remote::is_address(options.folder)) return Source{Registry(options.folder), nullptr};
   const std::string cache = options.cache.empty() && !cache_folder().empty() ? cache_folder() + "/models" : options.cache;
   if (cache.empty()) return invalid("there is no folder for what is downloaded: give one with --registry-cache");
-  if (options.tls.cert.empty() != options.tls.key.empty()) return invalid("--cert and --key must be given together");
-  SERIN_TRY(auto remote,
-            registry::Remote::open(options.folder, cache, {.ca = options.tls.ca, .certificate = options.tls.cert, .key = options.tls.key}));
+  SERIN_TRY(const net::TlsClientOptions tls, client_options_of(options.tls));
+  SERIN_TRY(auto remote, registry::Remote::open(options.folder, cache, tls));
   SERIN_CHECK(remote->refresh(model));
   return Source{Registry(remote->mirror()), remote};
 }

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json_at.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/release/child.h"
@@ -39,9 +40,8 @@ int report_history(const char* action, const Error& error) {
 std::string text_in(const json::value* value) { return value && value->is_string() ? std::string(value->get_string()) : ""; }
 
 const json::value* part(const ReleaseRecord& record, std::string_view path) {
-  boost::system::error_code none;
   const json::value* predicate = record.statement.if_contains("predicate");
-  return predicate ? predicate->find_pointer(path, none) : nullptr;
+  return predicate ? json_at::find(*predicate, path) : nullptr;
 }
 
 /// "digits:2", or "digits" for a model that was not registered.

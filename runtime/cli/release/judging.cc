@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json_at.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/registry/provenance.h"
 #include "runtime/cli/release/child.h"
@@ -18,31 +19,14 @@ constexpr size_t kLargestReport = 16 << 20;
 
 Judged no(std::string text) { return {false, std::move(text), {}}; }
 
-const json::value* find(const json::value& value, std::string_view path) {
-  boost::system::error_code none;
-  return value.find_pointer(path, none);
-}
-double number_at(const json::value& value, std::string_view path) {
-  const json::value* found = find(value, path);
-  return found && found->is_number() ? found->to_number<double>() : 0;
-}
-std::string text_at(const json::value& value, std::string_view path) {
-  const json::value* found = find(value, path);
-  return found && found->is_string() ? std::string(found->get_string()) : "";
-}
-bool is_true(const json::value& value, std::string_view path) {
-  const json::value* found = find(value, path);
-  return found && found->is_bool() && found->get_bool();
-}
-
 std::string bytes(double value) { return planner::short_bytes(static_cast<size_t>(value)); }
 
 /// "top1 0.9963"
 std::string first_metric(const json::value& report) {
-  const json::value* metrics = find(report, "/metrics");
+  const json::value* metrics = json_at::find(report, "/metrics");
   if (!metrics || !metrics->is_object() || metrics->get_object().empty()) return "";
   const auto& first = *metrics->get_object().begin();
-  return fmt::format("{} {:.4f}", std::string(first.key()), number_at(first.value(), "/value"));
+  return fmt::format("{} {:.4f}", std::string(first.key()), json_at::number(first.value(), "/value"));
 }
 
 }  // namespace
@@ -90,14 +74,15 @@ Result<Judged> judge_plan(const ReleasePolicy& policy, const Candidate& candidat
   boost::system::error_code error;
   const json::value plan = json::parse(end.out, error);
   if (error || (end.exit_code != kYes && end.exit_code != kNo)) return no("it cannot be planned: " + end.why());
-  Judged judged{.good = end.exit_code == kYes, .text = {}, .facts = {{"total_bytes", number_at(plan, "/process/total_bytes")}}};
-  if (const json::value* fit = find(plan, "/placement/fit")) {
-    const std::string needs = bytes(number_at(*fit, "/needs_bytes")), has = bytes(number_at(*fit, "/has_bytes"));
+  Judged judged{.good = end.exit_code == kYes, .text = {}, .facts = {{"total_bytes", json_at::number(plan, "/process/total_bytes")}}};
+  if (const json::value* fit = json_at::find(plan, "/placement/fit")) {
+    const std::string needs = bytes(json_at::number(*fit, "/needs_bytes")), has = bytes(json_at::number(*fit, "/has_bytes"));
     judged.facts["fit"] = *fit;
     judged.text = judged.good ? fmt::format("it takes {} of {}", needs, has) : fmt::format("it needs {} and has {}", needs, has);
-    if (const std::string advice = text_at(*fit, "/advice"); !judged.good && !advice.empty()) judged.text += "; " + advice;
+    if (const std::string advice = json_at::text(*fit, "/advice"); !judged.good && !advice.empty()) judged.text += "; " + advice;
   } else {
-    judged.text = fmt::format("it takes {}; the policy names no memory that it must fit", bytes(number_at(plan, "/process/total_bytes")));
+    judged.text =
+        fmt::format("it takes {}; the policy names no memory that it must fit", bytes(json_at::number(plan, "/process/total_bytes")));
   }
   return judged;
 }
@@ -135,17 +120,17 @@ std::string eval_text(const std::string& text) {
   boost::system::error_code error;
   const json::value report = json::parse(text, error);
   if (error) return "its evaluation is not readable";
-  std::string words = fmt::format("{} on {} rows", first_metric(report), number_at(report, "/rows"));
-  if (const json::value* requirements = find(report, "/requirements"); requirements && requirements->is_array())
+  std::string words = fmt::format("{} on {} rows", first_metric(report), json_at::number(report, "/rows"));
+  if (const json::value* requirements = json_at::find(report, "/requirements"); requirements && requirements->is_array())
     for (const json::value& each : requirements->get_array())
-      words += fmt::format("; {} {} ({:.4f})", is_true(each, "/holds") ? "holds" : "does not hold:", text_at(each, "/text"),
-                           number_at(each, "/value"));
-  if (const json::value* comparison = find(report, "/comparison"); comparison && is_true(*comparison, "/gate")) {
-    const std::string verdict = text_at(*comparison, "/verdict");
-    const std::string beyond = fmt::format("by more than {:g}", number_at(*comparison, "/margin"));
-    const std::string change =
-        fmt::format("{:+.4f} against production's {:.4f}, at least {:+.4f} with {:g} % confidence", number_at(*comparison, "/difference"),
-                    number_at(*comparison, "/old"), number_at(*comparison, "/low"), 100 * number_at(report, "/confidence"));
+      words += fmt::format("; {} {} ({:.4f})", json_at::is_true(each, "/holds") ? "holds" : "does not hold:", json_at::text(each, "/text"),
+                           json_at::number(each, "/value"));
+  if (const json::value* comparison = json_at::find(report, "/comparison"); comparison && json_at::is_true(*comparison, "/gate")) {
+    const std::string verdict = json_at::text(*comparison, "/verdict");
+    const std::string beyond = fmt::format("by more than {:g}", json_at::number(*comparison, "/margin"));
+    const std::string change = fmt::format("{:+.4f} against production's {:.4f}, at least {:+.4f} with {:g} % confidence",
+                                           json_at::number(*comparison, "/difference"), json_at::number(*comparison, "/old"),
+                                           json_at::number(*comparison, "/low"), 100 * json_at::number(report, "/confidence"));
     if (verdict == "no worse")
       words += fmt::format("; not worse {} ({})", beyond, change);
     else if (verdict == "worse")

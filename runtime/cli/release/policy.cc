@@ -140,8 +140,7 @@ EvalPolicy read_eval(const Node& node, const std::filesystem::path& folder, Prob
                              "confidence", "training", "latency", "onError"});
   problems.read(eval.label, node.text("label", ""));
   problems.read(eval.output, node.text("output", ""));
-  if (const auto task = node.find("task"))
-    problems.read(eval.task, task->one_of({"classification", "regression", "text", "detection", "embedding", "segmentation"}));
+  if (const auto task = node.find("task")) problems.read(eval.task, task->one_of(kEvalTasks));
   read_texts(node, "metrics", eval.metrics, problems);
   read_path(node, "labels", folder, eval.labels, problems);
   problems.read(eval.latency, node.boolean("latency", false));

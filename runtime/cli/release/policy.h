@@ -8,6 +8,7 @@
 
 #include "router/rollout/spec.h"
 #include "runtime/base/result.h"
+#include "runtime/cli/offline/eval_flags.h"
 
 namespace serin::cli {
 
@@ -18,11 +19,11 @@ struct Slot {
 };
 
 /// Of `serin eval`; the names are those of its flags.
-struct EvalPolicy {
-  std::string label, output, task, labels, slice, no_worse_by, training;
+struct EvalPolicy : EvalFlags {
+  std::string slice, no_worse_by, training;
   std::vector<std::string> metrics, require, map;
   double confidence = 0.95;
-  bool softmax = false, latency = false, skip_faults = false;
+  bool latency = false, skip_faults = false;
 };
 
 struct ReleasePolicy {

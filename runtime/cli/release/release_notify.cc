@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json_at.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/release/child.h"
 #include "runtime/cli/tls_flags.h"
@@ -25,15 +26,9 @@ bool is_url(std::string_view text) { return text.starts_with("http://") || text.
 /// The text is for people in chats (Slack, Mattermost), the rest for programs.
 std::string message_of(const ReleaseRecord& record) {
   const std::string outcome = record.text("outcome"), stage = record.text("stage"), reason = record.text("reason");
-  const json::object& all = record.predicate();
-  std::string model;
-  uint64_t version = 0;
-  if (const json::value* const found = all.if_contains("model"); found && found->is_object()) {
-    if (const json::value* const name = found->get_object().if_contains("name"); name && name->is_string())
-      model = std::string(name->get_string());
-    if (const json::value* const number = found->get_object().if_contains("version"); number && number->is_number())
-      version = number->to_number<uint64_t>();
-  }
+  const json::value all = record.predicate();
+  const std::string model = json_at::text(all, "/model/name");
+  const auto version = static_cast<uint64_t>(json_at::number(all, "/model/version"));
   const std::string named = version > 0 ? fmt::format("{}:{}", model, version) : model;
   const std::string text = outcome == "promoted" ? fmt::format("{}: {} is in production", record.text("service"), named)
                                                  : fmt::format("{}: the release of {} ({}) has ended at {}: {}", record.text("service"),

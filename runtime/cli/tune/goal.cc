@@ -12,18 +12,14 @@ namespace {
 
 constexpr double kMostMilliseconds = 3'600'000;
 
-std::string trimmed(std::string_view text) {
-  const size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-  return std::string(text.substr(begin, text.find_last_not_of(" \t") + 1 - begin));
-}
-
 Error wrong(const std::string& condition, std::string_view why) { return invalid(fmt::format("--goal: '{}': {}", condition, why)); }
 
 /// The condition without its unit of time, and how many milliseconds that unit has.
 std::pair<std::string, double> split_unit(const std::string& condition) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"us", 1e-3}, {"ms", 1}, {"s", 1e3}};
   for (const auto& [unit, milliseconds] : kUnits)
-    if (condition.ends_with(unit)) return {trimmed(condition.substr(0, condition.size() - unit.size())), milliseconds};
+    if (condition.ends_with(unit))
+      return {std::string(trimmed(std::string_view(condition).substr(0, condition.size() - unit.size()))), milliseconds};
   return {condition, 1};
 }
 
@@ -33,10 +29,10 @@ Result<Goal> parse_goal(const std::string& text) {
   Goal goal;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string condition = trimmed(std::string_view(text).substr(begin, end - begin));
+    const std::string condition(trimmed(std::string_view(text).substr(begin, end - begin)));
     begin = end + 1;
     if (condition.empty()) return invalid(fmt::format("--goal '{}': a condition is empty", text));
-    const std::string name = trimmed(condition.substr(0, condition.find_first_of("<>")));
+    const std::string_view name = trimmed(std::string_view(condition).substr(0, condition.find_first_of("<>")));
     const bool is_latency = std::ranges::find(kPercentiles, name) != kPercentiles.end();
     const auto [bare, milliseconds] = is_latency ? split_unit(condition) : std::pair(condition, 1.0);
     auto parsed = parse_requirement(bare);

@@ -1,16 +1,16 @@
 #include "runtime/cli/tune/trial.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "runtime/base/file.h"
+#include "runtime/base/json_at.h"
+#include "runtime/base/process_stat.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/release/child.h"
 #include "runtime/cli/tune/settings_text.h"
@@ -24,11 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace json = boost::json;
-using std::chrono::steady_clock;
 
 constexpr size_t kLargestSettings = 16 << 20;
 constexpr std::chrono::minutes kReadyTime{5};
-constexpr double kLook = 0.02;
 constexpr double kWarmSeconds = 0.3;
 constexpr int kMostClients = 64;
 constexpr double kWorthMoreClients = 1.05;  // of the rate before
@@ -60,21 +58,6 @@ std::vector<fs::path> neighbours(const fs::path& folder) {
   return found;
 }
 
-/// Of /proc/PID/stat: seconds of processor time.
-double cpu_seconds(pid_t process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  const std::string stat{std::istreambuf_iterator<char>(file), {}};
-  const size_t name_ends = stat.rfind(')');
-  if (name_ends == std::string::npos) return 0;
-  std::istringstream rest(stat.substr(name_ends + 1));
-  std::string skipped;
-  constexpr int kBefore = 11;  // fields between the name and utime (proc(5))
-  for (int i = 0; i < kBefore; ++i) rest >> skipped;
-  double user = 0, system = 0;
-  rest >> user >> system;
-  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-}
-
 uint64_t peak_bytes(pid_t process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
   for (std::string line; std::getline(status, line);)
@@ -92,17 +75,6 @@ std::string last_words(const std::string& log) {
   return lines->back();
 }
 
-/// Nothing: it is not ready; the reason is in its log.
-Result<std::optional<Supervised::Ports>> wait_for(Supervised& server) {
-  const auto deadline = steady_clock::now() + kReadyTime;
-  while (true) {
-    if (auto ports = server.ports()) return ports;
-    if (server.look()) return std::optional<Supervised::Ports>();
-    if (steady_clock::now() > deadline) return Error{Code::kDeadlineExceeded, "the model does not load within five minutes"};
-    if (wait_for_end_signal(kLook)) throw ReleaseInterrupted{};
-  }
-}
-
 struct Load {
   std::string url, name;
   double rate = 0, seconds = 0;
@@ -111,9 +83,9 @@ struct Load {
 };
 
 /// Why nothing that was sent is a request for this model; empty: something was answered, or might be.
-std::string refusal(const json::object& said) {
-  const json::value* by = said.if_contains("errors_by");
-  if (const json::value* ok = said.if_contains("ok"); !ok || ok->to_number<double>() > 0 || !by || !by->is_object()) return "";
+std::string refusal(const json::value& said) {
+  const json::value* by = json_at::find(said, "/errors_by");
+  if (json_at::number(said, "/ok") > 0 || !by || !by->is_object()) return "";
   for (const auto& [kind, count] : by->get_object())
     if (!kind.starts_with('4') || kind == "408" || kind == "429") return "";
   if (by->get_object().empty()) return "";
@@ -128,17 +100,14 @@ Result<Measurement> send(const Load& load, pid_t server, const std::string& work
   else
     arguments.insert(arguments.end(), {"--concurrency", std::to_string(load.clients)});
   if (!load.data.empty()) arguments.insert(arguments.end(), {"--data", load.data});
-  const double before = cpu_seconds(server);
+  const double before = cpu_seconds_of(fmt::to_string(server));
   SERIN_TRY(const ChildEnd end, run_serin(arguments, work));
-  const double used = cpu_seconds(server) - before;
+  const double used = cpu_seconds_of(fmt::to_string(server)) - before;
   boost::system::error_code error;
   const json::value said = json::parse(end.out, error);
   if (error || !said.is_object()) return Error{Code::kInvalidArgument, "no request can be sent: " + end.why()};
-  const auto number = [&](std::string_view key) {
-    const json::value* found = said.get_object().if_contains(key);
-    return found && found->is_number() ? found->to_number<double>() : 0.0;
-  };
-  if (const std::string why = refusal(said.get_object()); !why.empty()) return invalid(why);
+  const auto number = [&](std::string_view key) { return json_at::number(said, fmt::format("/{}", key)); };
+  if (const std::string why = refusal(said); !why.empty()) return invalid(why);
   Measurement measured{.per_second = number("ok_per_s"),
                        .memory_bytes = peak_bytes(server),
                        .sent = static_cast<uint64_t>(number("sent")),
@@ -156,7 +125,7 @@ Result<int64_t> largest_batch(uint16_t port, const std::string& name) {
   SERIN_TRY(const net::Response response, net::fetch(origin, {.target = "/v2/models/" + net::escaped(name) + "/config"}, kPatience));
   boost::system::error_code error;
   const json::value config = json::parse(response.body, error);
-  const json::value* rows = error ? nullptr : config.find_pointer("/max_batch_size", error);
+  const json::value* rows = error ? nullptr : json_at::find(config, "/max_batch_size");
   if (!rows || !rows->is_int64()) return Error{Code::kCorrupt, "the server does not say how many rows it takes"};
   return std::max<int64_t>(1, rows->get_int64());
 }
@@ -226,7 +195,8 @@ Result<Trial> try_choice(const ModelPlace& place, const std::string& name, const
                     {"serve", folder, "--port", "0", "--grpc-port", "off", "--metrics-port", "off", "--control", "none", "--exit-on-error",
                      "--drain-seconds", "0"});
   SERIN_CHECK(server.start());
-  SERIN_TRY(const auto ports, wait_for(server));
+  const auto ports = server.wait_ready(kReadyTime);
+  if (!ports && server.running()) return Error{Code::kDeadlineExceeded, "the model does not load within five minutes"};
   if (!ports) {
     trial.why = "does not load: " + last_words(server.log());
     return trial;

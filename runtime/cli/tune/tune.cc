@@ -15,6 +15,8 @@
 
 #include "kernels/backend.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json_at.h"
+#include "runtime/base/temporary_folder.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/ready_file.h"
 #include "runtime/cli/release/child.h"
@@ -49,30 +51,6 @@ int fail_tune(const Error& error) {
   const bool of_user = error.code == Code::kInvalidArgument || error.code == Code::kNotFound || error.code == Code::kUnsupported;
   return fail_tune(error, of_user ? kUsage : kCannotRun);
 }
-
-/// Removed with everything in it.
-class WorkFolder {
- public:
-  Status make() {
-    std::error_code error;
-    const fs::path parent = fs::temp_directory_path(error);
-    std::string path = (parent / "serin-tune-XXXXXX").string();
-    if (error || !::mkdtemp(path.data())) return Error{Code::kIo, fmt::format("no folder can be made in {}", parent.string())};
-    path_ = path;
-    return {};
-  }
-  WorkFolder() = default;
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-  ~WorkFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// One line that the next one replaces; for people only.
 void progress(const std::string& line) {
@@ -163,12 +141,11 @@ Result<JudgedPrecision> judge_precision(const Tune& tune, const std::string& pre
   SERIN_TRY(const std::string text, read_file(out, kLargestReport));
   boost::system::error_code error;
   const json::value report = json::parse(text, error);
-  const json::value* requirements = error ? nullptr : report.find_pointer("/requirements", error);
+  const json::value* requirements = error ? nullptr : json_at::find(report, "/requirements");
   if (!requirements || !requirements->is_array() || requirements->get_array().size() != tune.goal.quality.size())
     return Error{Code::kCorrupt, out + ": is no report"};
   for (size_t i = 0; i < tune.goal.quality.size(); ++i) {
-    const json::value* value = requirements->get_array()[i].find_pointer("/value", error);
-    judged.values.emplace_back(tune.goal.quality[i], value && value->is_number() ? value->to_number<double>() : NAN);
+    judged.values.emplace_back(tune.goal.quality[i], json_at::number(requirements->get_array()[i], "/value", NAN));
     const auto& [requirement, number] = judged.values.back();
     if (!requirement.holds(number) && judged.why.empty())
       judged.why = fmt::format("{} is {:.4f}, wanted {}", requirement.metric, number, requirement.text);
@@ -215,10 +192,10 @@ int run_tune(const TuneOptions& options) {
   block_end_signals();
   auto tune = prepare(options);
   if (!tune) return fail_tune(tune.error());
-  WorkFolder work;
-  if (const Status made = work.make(); !made) return fail_tune(made.error());
+  const auto work = TemporaryFolder::make("serin-tune");
+  if (!work) return fail_tune(work.error());
   try {
-    if (const Status tried = try_all(*tune, work.path()); !tried) return fail_tune(tried.error());
+    if (const Status tried = try_all(*tune, work->path()); !tried) return fail_tune(tried.error());
   } catch (const ReleaseInterrupted&) {
     return kInterrupted;
   }
@@ -226,18 +203,6 @@ int run_tune(const TuneOptions& options) {
     if (const Status written = write_model(*tune); !written) return fail_tune(written.error(), kCannotRun);
   std::fputs((options.json ? tune_json(tune->report) : tune_text(tune->report, !options.samples.empty())).c_str(), stdout);
   return tune->report.chosen ? kYes : kNo;
-}
-
-void add_eval_options(CLI::App& command, EvalPolicy& eval) {
-  command.add_option("--label", eval.label, "column with the truth; default: label, or annotations");
-  command.add_option("--output", eval.output, "output of the model to judge; default: the only one");
-  command
-      .add_option("--task", eval.task,
-                  "classification, regression, text, detection, embedding or segmentation; default: by the output and the labels")
-      ->check(CLI::IsMember({"classification", "regression", "text", "detection", "embedding", "segmentation"}));
-  command.add_option("--labels", eval.labels, "file with the names of the classes of a model's scores, one a line");
-  command.add_flag("--softmax", eval.softmax, "scores are made probabilities");
-  command.add_option("--map", eval.map, "INPUT=COLUMN: an input of the model that takes a column of another name")->allow_extra_args(false);
 }
 
 }  // namespace
@@ -273,7 +238,9 @@ void add_tune(CLI::App& app, int& exit_code) {
   command->add_option("--seconds", options->seconds, "duration of each load")->capture_default_str()->check(between(0.1, 3600.0));
   command->add_option("--name", options->name, "name of the model; default: that of its folder or file");
   command->add_option("--out", options->out, "new folder for the model with the settings that were chosen; only if the goal holds");
-  add_eval_options(*command, options->eval);
+  add_eval_flags(*command, options->eval);
+  command->add_option("--map", options->eval.map, "INPUT=COLUMN: an input of the model that takes a column of another name")
+      ->allow_extra_args(false);
   command->add_flag("--json", options->json, "print one JSON object of schema serin.tune/1");
   command->callback([options, &exit_code] { exit_code = run_tune(*options); });
 }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "runtime/base/file.h"
+#include "runtime/cli/ready_file.h"
 #include "runtime/cli/release/child.h"
 
 namespace serin::cli {
@@ -20,6 +21,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLongestPause{30}, kLongestEnd{40};
 constexpr size_t kLargestReady = 4096;
+constexpr double kBetweenLooks = 0.05;  // seconds
 
 }  // namespace
 
@@ -52,6 +54,15 @@ std::optional<Supervised::Ports> Supervised::ports() const {
     return found && found->is_number() ? found->to_number<uint16_t>() : uint16_t{0};
   };
   return Ports{port("http"), port("grpc"), port("admin")};
+}
+
+std::optional<Supervised::Ports> Supervised::wait_ready(std::chrono::seconds limit) {
+  const auto deadline = steady_clock::now() + limit;
+  while (true) {
+    if (const auto found = ports()) return found;
+    if (look() || steady_clock::now() > deadline) return std::nullopt;
+    if (wait_for_end_signal(kBetweenLooks)) throw ReleaseInterrupted{};
+  }
 }
 
 bool Supervised::reaped(int& status) { return pid_ > 0 && ::waitpid(pid_, &status, WNOHANG) == pid_; }

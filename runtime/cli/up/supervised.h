@@ -29,6 +29,8 @@ class Supervised {
   Status start();
   /// Its ports; nothing: it is not ready yet.
   std::optional<Ports> ports() const;
+  /// Waits for its ports. Nothing: it has ended, or, if it is still running(), the time is over. Throws ReleaseInterrupted.
+  std::optional<Ports> wait_ready(std::chrono::seconds limit);
   /// Starts it again if it has ended, after one second, then two, four, up to 30. Returns a sentence when it finds that it has ended.
   std::optional<std::string> look();
   bool running() const { return pid_ > 0; }

@@ -116,15 +116,10 @@ Status Up::start_runtime(const std::string& model, size_t slot) {
 }
 
 Result<Supervised::Ports> Up::wait_for(Supervised& process) {
-  const auto deadline = steady_clock::now() + kReadyTime;
-  while (true) {
-    if (const auto ports = process.ports()) return *ports;
-    if (const auto ended = process.look())
-      return Error{Code::kUnavailable, fmt::format("{} did not become ready; its log is {}", process.name(), process.log())};
-    if (steady_clock::now() > deadline)
-      return Error{Code::kDeadlineExceeded, fmt::format("{} is not ready after two minutes; its log is {}", process.name(), process.log())};
-    if (wait_for_end_signal(kLook)) throw ReleaseInterrupted{};
-  }
+  if (const auto ports = process.wait_ready(kReadyTime)) return *ports;
+  if (process.running())
+    return Error{Code::kDeadlineExceeded, fmt::format("{} is not ready after two minutes; its log is {}", process.name(), process.log())};
+  return Error{Code::kUnavailable, fmt::format("{} did not become ready; its log is {}", process.name(), process.log())};
 }
 
 Status Up::add_model(const std::string& model, const ModelFolders::Versions& versions) {

@@ -43,21 +43,13 @@ Result<std::shared_ptr<const OverrideFolder>> OverrideFolder::write(const ModelO
   std::shared_ptr<OverrideFolder> made(new OverrideFolder);
   made->config_ = overrides.config;
   if (overrides.files.empty()) return made;
-  std::error_code error;
-  std::string path = (fs::temp_directory_path(error) / "serin-load-XXXXXX").string();
-  if (error || !::mkdtemp(path.data())) return Error{Code::kIo, "there is no folder for temporary files: set TMPDIR"};
-  made->path_ = path;
-  for (const auto& [name, bytes] : overrides.files) SERIN_CHECK(write_file(fs::path(path) / name, bytes));
+  SERIN_TRY(made->folder_, TemporaryFolder::make("serin-load"));
+  for (const auto& [name, bytes] : overrides.files) SERIN_CHECK(write_file(fs::path(made->path()) / name, bytes));
   return made;
 }
 
 bool OverrideFolder::may_read(const std::string& path) const {
-  return path_.empty() || path.empty() || fs::path(path).lexically_normal().string().starts_with(path_ + "/");
-}
-
-OverrideFolder::~OverrideFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
+  return this->path().empty() || path.empty() || fs::path(path).lexically_normal().string().starts_with(this->path() + "/");
 }
 
 }  // namespace serin::serving

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runtime/base/result.h"
+#include "runtime/base/temporary_folder.h"
 
 namespace serin::serving {
 
@@ -21,19 +22,17 @@ class OverrideFolder {
  public:
   /// kInvalidArgument if a file's name is not <version>/<name> or <name>; kIo.
   static Result<std::shared_ptr<const OverrideFolder>> write(const ModelOverride& overrides);
-  ~OverrideFolder();
-  OverrideFolder(const OverrideFolder&) = delete;
-  OverrideFolder& operator=(const OverrideFolder&) = delete;
 
   const std::string& config() const { return config_; }
   /// Empty: no files were sent.
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
   /// Whether the client's configuration may name that path: only paths in this folder.
   bool may_read(const std::string& path) const;
 
  private:
   OverrideFolder() = default;
-  std::string config_, path_;
+  std::string config_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace serin::serving

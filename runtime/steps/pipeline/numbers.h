@@ -11,6 +11,8 @@ namespace serin::steps {
 
 /// Whether floats_of() takes tensors of that type.
 bool is_number(DType dtype);
+/// Whether that is a type of whole numbers; bool is none.
+inline bool is_whole_number(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kUInt64; }
 /// Copies all elements in row-major order. kUnsupported: another type.
 Result<std::vector<float>> floats_of(const TensorView& tensor);
 
