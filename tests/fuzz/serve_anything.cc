@@ -21,7 +21,7 @@
 #include "runtime/serving/apis/http_api.h"
 #include "tests/fuzz/local_socket.h"
 #include "tests/fuzz/must.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 #include "tests/runtime/formats/onnx/encode.h"
 
 namespace serin::fuzz {
@@ -110,7 +110,7 @@ class Serving {
     over->get_future().wait();
   }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   Region region_;
   std::unique_ptr<kernels::Backend> backend_ = kernels::make_cpu_backend({.onednn_path = "none", .reference_only = true});
   metrics::Registry metrics_;

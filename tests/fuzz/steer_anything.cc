@@ -57,7 +57,7 @@ router::RouterConfig with_outcomes(router::RouterConfig config) {
 
 /// One router for all inputs: whatever it is asked, it must go on.
 struct Admin {
-  TemporaryFolder folder;
+  TestFolder folder;
   router::RouterConfig config = with_outcomes(router::digits_config(folder.file("router.db")));
   metrics::Registry metrics;
   std::unique_ptr<router::Controller> controller = router::open_controller(config, metrics);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "router/control/controller.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 #include "tests/runtime/base/eventually.h"
 
 namespace serin::router {

@@ -8,7 +8,7 @@
 
 #include <fstream>
 
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::router {
 namespace {
@@ -46,7 +46,7 @@ class AccessTest : public ::testing::Test {
   }
   static int status(const Admission& admission) { return admission.refusal ? admission.refusal->status : 200; }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   const std::string path_ = folder_.file("tokens.yaml");
   metrics::Registry metrics_;
 };

@@ -36,7 +36,7 @@ class AdminApiTest : public ::testing::Test {
     return *node.text();
   }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   RouterConfig config_ = digits_config(folder_.file("router.db"));
   metrics::Registry metrics_;
   std::unique_ptr<Controller> controller_ = open_controller(config_, metrics_);

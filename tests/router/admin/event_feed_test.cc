@@ -113,7 +113,7 @@ class EventFeedTest : public ::testing::Test {
   }
   double readers() { return metrics_.gauge("serin_route_event_readers", "")->value(); }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   RouterConfig config_ = digits_config(folder_.file("router.db"));
   metrics::Registry metrics_;
   std::unique_ptr<Controller> controller_;

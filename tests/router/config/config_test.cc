@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::router {
 namespace {
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 Result<RouterConfig> load(const std::string& text) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   std::ofstream(folder.file("router.yaml")) << text;
   return load_config(folder.file("router.yaml"));
 }
@@ -151,7 +151,7 @@ std::string with_endpoints(const std::string& value) {
 }
 
 TEST(Config, EndpointsFromAFileAreReadAtStart) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("endpoints.txt");
   std::ofstream(path) << "# of today\nhttp://127.0.0.1:1/v2/models/d/\r\n\n  http://[::1]:2  ";
   const auto config = load(with_endpoints("{file: '" + path + "', interval: 20ms}"));
@@ -203,7 +203,7 @@ TEST(Config, EndpointsFromEndpointSlicesAreNotLookedForByReading) {
 }
 
 TEST(Config, F3ABadSourceOfEndpointsIsNamed) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("endpoints.txt"), from_file = with_endpoints("{file: '" + path + "'}");
   expect_refused(from_file, path);
   const auto refused = [&](const std::string& text, const std::string& message) {

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "runtime/base/file.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::router {
 namespace {
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 constexpr SealingKey kKey{1, 2, 3};
 const std::vector<std::string> kRecords{"first secret", "", std::string("\0\xff", 2), "last secret"};
 
-std::string write_key(const TemporaryFolder& folder, const std::string& text, mode_t mode = 0600) {
+std::string write_key(const TestFolder& folder, const std::string& text, mode_t mode = 0600) {
   const std::string path = folder.file("key");
   std::ofstream(path) << text;
   ::chmod(path.c_str(), mode);
@@ -26,7 +26,7 @@ std::string write_key(const TemporaryFolder& folder, const std::string& text, mo
 }
 
 TEST(SealedFile, IsReadBackWithItsKeyForItsPurpose) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("sealed");
   ASSERT_TRUE(write_sealed(path, kKey, "requests of a", kRecords));
   EXPECT_EQ(*read_sealed(path, kKey, "requests of a"), kRecords);
@@ -38,7 +38,7 @@ TEST(SealedFile, IsReadBackWithItsKeyForItsPurpose) {
 }
 
 TEST(SealedFile, ShowsNothingAndBelongsToItsOwner) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("sealed");
   ASSERT_TRUE(write_sealed(path, kKey, "p", kRecords));
   const std::string once = *read_file(path, 1 << 20);
@@ -51,7 +51,7 @@ TEST(SealedFile, ShowsNothingAndBelongsToItsOwner) {
 }
 
 TEST(SealedFile, RefusesEveryChange) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("sealed");
   ASSERT_TRUE(write_sealed(path, kKey, "p", kRecords));
   const std::string whole = *read_file(path, 1 << 20);
@@ -70,7 +70,7 @@ TEST(SealedFile, RefusesEveryChange) {
 }
 
 TEST(SealedFile, ReadsAKeyThatOnlyItsOwnerMayRead) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string good = "AQIDAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
   EXPECT_EQ(*read_sealing_key(write_key(folder, good + "\n")), kKey);
   EXPECT_THAT(read_sealing_key(write_key(folder, good, 0644)).error().message, HasSubstr("chmod 600"));

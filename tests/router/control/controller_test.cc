@@ -39,7 +39,7 @@ class ControllerTest : public ::testing::Test {
     return words;
   }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   RouterConfig config_ = digits_config(folder_.file("router.db"));
   metrics::Registry metrics_;
   std::unique_ptr<Controller> controller_ = open_controller(config_, metrics_);

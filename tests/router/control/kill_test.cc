@@ -63,7 +63,7 @@ uint64_t named(const ServiceStatus& status) {
 
 TEST(Kill, S3AtAnyMomentNothingIsTornAndNoWeightRises) {
   log::configure({.level = log::Level::kOff});
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const RouterConfig config = digits_config(folder.file("router.db"));
   auto* seen = new (::mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Seen;
   std::mt19937_64 random(20'240'601);

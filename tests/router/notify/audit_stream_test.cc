@@ -11,7 +11,7 @@
 
 #include "router/store/sqlite_store.h"
 #include "runtime/base/config.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::router {
 namespace {
@@ -59,7 +59,7 @@ void change(store::Store& store, const std::string& detail) {
 std::string field(const std::string& line, const char* key) { return *config::Node::parse(line, "line")->text(key, ""); }
 
 TEST(AuditStream, SaysWhoDidWhatWhenAndWhy) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto store = open_store(folder.file("router.db"));
   Pipe pipe;
   AuditStream audit(pipe.ends[1]);
@@ -74,7 +74,7 @@ TEST(AuditStream, SaysWhoDidWhatWhenAndWhy) {
 }
 
 TEST(AuditStream, GoesOnWhereItStoppedAfterARestart) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("router.db");
   Pipe pipe;
   {
@@ -94,7 +94,7 @@ TEST(AuditStream, GoesOnWhereItStoppedAfterARestart) {
 }
 
 TEST(AuditStream, F7AReaderThatStandsStillHoldsNobodyUpAndLosesNothing) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto store = open_store(folder.file("router.db"));
   Pipe pipe;
   ::fcntl(pipe.ends[1], F_SETPIPE_SZ, 4096 * 2);
@@ -113,7 +113,7 @@ TEST(AuditStream, F7AReaderThatStandsStillHoldsNobodyUpAndLosesNothing) {
 }
 
 TEST(AuditStream, ALineFitsIntoWhatAPipeTakesAtOnce) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto store = open_store(folder.file("router.db"));
   Pipe pipe;
   AuditStream audit(pipe.ends[1]);

@@ -79,7 +79,7 @@ class PrometheusGuardTest : public ::testing::Test {
   std::mutex mutex_;
   std::string body_ = vector_of(""), asked_;
   int status_ = 200;
-  TemporaryFolder folder_;
+  TestFolder folder_;
   RouterConfig config_ = digits_config(folder_.file("router.db"));
   metrics::Registry metrics_;
   net::Loops loops_{1};

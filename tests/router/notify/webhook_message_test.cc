@@ -9,7 +9,7 @@
 
 #include "router/config/signing_keys.h"
 #include "runtime/base/config.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::router {
 namespace {
@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 // The example of the Standard Webhooks specification's reference libraries.
 constexpr const char* kSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-std::string write(const TemporaryFolder& folder, const std::string& text, mode_t mode = 0600) {
+std::string write(const TestFolder& folder, const std::string& text, mode_t mode = 0600) {
   std::string path = folder.file("hook.secret");
   std::ofstream(path, std::ios::binary) << text;
   EXPECT_EQ(::chmod(path.c_str(), mode), 0);
@@ -29,14 +29,14 @@ std::string write(const TemporaryFolder& folder, const std::string& text, mode_t
 }
 
 TEST(WebhookMessage, SignsAsStandardWebhooksDoes) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto keys = *read_signing_keys(write(folder, std::string(kSecret) + "\n"));
   EXPECT_EQ(signature(keys, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, R"({"test": 2432232314})"),
             "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
 }
 
 TEST(WebhookMessage, WhileAKeyIsReplacedBothSign) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto keys = *read_signing_keys(write(folder, std::string(kSecret) + "\nwhsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX\n"));
   ASSERT_THAT(keys, SizeIs(2));
   const std::string value = signature(keys, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, R"({"test": 2432232314})");
@@ -44,7 +44,7 @@ TEST(WebhookMessage, WhileAKeyIsReplacedBothSign) {
 }
 
 TEST(WebhookMessage, C8SecretsThatOthersMayReadOrThatAreNoneAreRefusedAndNotTold) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto open = read_signing_keys(write(folder, kSecret, 0644));
   ASSERT_FALSE(open);
   EXPECT_THAT(open.error().message, HasSubstr("chmod 600"));

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "router/store/sqlite_store.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 #include "tests/runtime/base/eventually.h"
 
 namespace serin::router {
@@ -35,7 +35,7 @@ class OutcomesTest : public ::testing::Test {
   OutcomeReceipt add(std::vector<Result<OutcomeReport>> reports) { return outcomes_->add("digits", reports).value(); }
   uint64_t reports(size_t metric = 0) const { return outcomes_->summary("digits")->metrics[metric].reports; }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   metrics::Registry registry_;
   std::vector<ServiceConfig> services_;
   std::unique_ptr<store::Store> store_;

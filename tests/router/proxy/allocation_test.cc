@@ -115,7 +115,7 @@ class JudgingRouter {
     }
   }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   metrics::Registry registry_;
   Backend stable_{"00000000000000aa"}, canary_{"00000000000000bb"};
   RouterConfig config_;

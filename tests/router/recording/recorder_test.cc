@@ -10,7 +10,7 @@
 #include "router/config/sealed_file.h"
 #include "router/recording/record.h"
 #include "runtime/base/file.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::router {
 namespace {
@@ -67,7 +67,7 @@ TEST(Recorder, KeepsToItsMemory) {
 }
 
 TEST(Recorder, ReadsItsFileAfterARestart) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const RecordingConfig config{.file = folder.file("recording"), .key = {7}};
   {
     Recorder recorder("digits", config);
@@ -90,7 +90,7 @@ TEST(Recorder, ReadsItsFileAfterARestart) {
 }
 
 TEST(Recorder, OutlivesAReload) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   metrics::Registry first, second;
   Recorders recorders;
   const auto before = recorders.get("digits", {}, first);
@@ -105,7 +105,7 @@ TEST(Recorder, OutlivesAReload) {
 }
 
 TEST(Recorder, DeletesWhatIsTooOldInItsFileAsWell) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const RecordingConfig config{.keep = hours(100), .file = folder.file("recording"), .key = {7}};
   Recorder("digits", config).add(request(1, kNow - hours(50)));
   RecordingConfig shorter = config;
@@ -115,7 +115,7 @@ TEST(Recorder, DeletesWhatIsTooOldInItsFileAsWell) {
 }
 
 TEST(Recorder, ForgetsRequestsOfWhichLessIsToBeKept) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   metrics::Registry registry;
   Recorders recorders;
   const RecordingConfig before{.file = folder.file("recording"), .key = {7}};
@@ -131,7 +131,7 @@ TEST(Recorder, ForgetsRequestsOfWhichLessIsToBeKept) {
 }
 
 TEST(Recorder, GoesOnWithANewKey) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   metrics::Registry registry;
   const RecordingConfig before{.file = folder.file("recording"), .key = {7}};
   RecordingConfig rotated = before;

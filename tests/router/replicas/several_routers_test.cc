@@ -41,7 +41,7 @@ class RouterAlone {
     return std::move(store::open_sqlite_store(path)->store);
   }
 
-  TemporaryFolder folder_;
+  TestFolder folder_;
   metrics::Registry metrics_;
   RouterConfig config_;
   std::unique_ptr<store::Store> store_;

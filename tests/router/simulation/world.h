@@ -18,13 +18,13 @@
 #include "router/control/services.h"
 #include "router/rollout/draw.h"
 #include "tests/router/rollout/simulation.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::router {
 
 /// Where the page of weights lies: in memory where the machine has a file system there, because it is made anew at every start.
 struct Folder {
-  TemporaryFolder on_disk;
+  TestFolder on_disk;
   std::string page =
       std::filesystem::exists("/dev/shm") ? "/dev/shm/serin-simulation-" + std::to_string(::getpid()) : on_disk.file("weights");
   Folder() = default;

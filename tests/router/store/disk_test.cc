@@ -8,7 +8,7 @@
 #include "router/store/history_chain.h"
 #include "router/store/sqlite_store.h"
 #include "tests/router/store/failing_vfs.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::store {
 namespace {
@@ -53,7 +53,7 @@ void expect_whole(const std::string& path, uint64_t least, uint64_t most) {
 template <class Then>
 int save_at_every_failure(Call call, int error, Then&& then) {
   for (int good = 0;; ++good) {
-    const TemporaryFolder folder;
+    const TestFolder folder;
     const std::string path = folder.file("router.db");
     FailingVfs disk;
     auto store = open(path);
@@ -80,7 +80,7 @@ TEST(Disk, S1FullAtAnyWriteLosesNothingAndIsOverOnceThereIsRoom) {
 }
 
 TEST(Disk, S1FullAtAnyWriteOfAStartIsAnErrorAndTheFileStays) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("router.db");
   ASSERT_TRUE(open(path)->save(change(1)));
   int failed = 0;

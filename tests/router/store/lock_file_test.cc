@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::store {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(LockFile, S1TwoProcessesTheSecondIsToldThePidOfTheFirst) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("router.db.lock");
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
@@ -40,7 +40,7 @@ TEST(LockFile, S1TwoProcessesTheSecondIsToldThePidOfTheFirst) {
 }
 
 TEST(LockFile, NoSuchFolder) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto lock = LockFile::acquire(folder.file("absent/router.db.lock"));
   ASSERT_FALSE(lock);
   EXPECT_EQ(lock.error().code, Code::kNotFound);

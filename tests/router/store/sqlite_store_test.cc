@@ -12,7 +12,7 @@
 #include <fstream>
 
 #include "router/store/history_chain.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::store {
 namespace {
@@ -65,7 +65,7 @@ std::string bytes_of(const std::string& path) {
 void write_bytes(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 /// A closed store with one service in it.
-std::string stored(const TemporaryFolder& folder) {
+std::string stored(const TestFolder& folder) {
   const std::string path = folder.file("router.db");
   EXPECT_TRUE(open(path)->save({.record = example(), .history = {entry("first")}}));
   return path;
@@ -83,7 +83,7 @@ void expect_set_aside(const std::string& path, const std::string& what) {
 }
 
 TEST(SqliteStore, LoadsWhatWasSaved) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   const auto services = *open(path)->load();
   ASSERT_THAT(services, SizeIs(1));
@@ -109,7 +109,7 @@ TEST(SqliteStore, LoadsWhatWasSaved) {
 }
 
 TEST(SqliteStore, ASecondSaveReplacesTheRecordAndAddsToTheHistory) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   const auto store = open(path);
   ServiceRecord record = example();
@@ -127,7 +127,7 @@ TEST(SqliteStore, ASecondSaveReplacesTheRecordAndAddsToTheHistory) {
 }
 
 TEST(SqliteStore, AFollowerReadsOnWhereItStoppedAcrossRestarts) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   {
     const auto store = open(path);
@@ -156,7 +156,7 @@ TEST(SqliteStore, AFollowerReadsOnWhereItStoppedAcrossRestarts) {
 }
 
 TEST(SqliteStore, TheHistoryIsAChainAcrossSavesAndRestarts) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   ASSERT_TRUE(open(path)->save({.record = example(), .history = {entry("second"), entry("third")}}));
   ServiceRecord other = example();
@@ -175,7 +175,7 @@ TEST(SqliteStore, TheHistoryIsAChainAcrossSavesAndRestarts) {
 }
 
 TEST(SqliteStore, R14TheHistoryIsBounded) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto store = open(folder.file("router.db"));
   ASSERT_TRUE(store->save({.record = example(), .history = std::vector<HistoryEntry>(kHistoryLimit - 1, entry("old"))}));
   ASSERT_TRUE(store->save({.record = example(), .history = {entry("new 1"), entry("new 2"), entry("new 3")}}));
@@ -186,14 +186,14 @@ TEST(SqliteStore, R14TheHistoryIsBounded) {
 }
 
 TEST(SqliteStore, S1MissingAndEmptyAreANewStore) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   write_bytes(folder.file("empty.db"), "");
   EXPECT_THAT(*open(folder.file("empty.db"))->load(), IsEmpty());
   EXPECT_THAT(*open(folder.file("missing.db"))->load(), IsEmpty());
 }
 
 TEST(SqliteStore, S1TruncatedIsSetAside) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   const std::string whole = bytes_of(path);
   for (const size_t length :
@@ -205,7 +205,7 @@ TEST(SqliteStore, S1TruncatedIsSetAside) {
 }
 
 TEST(SqliteStore, S1AFlippedBitIsNoticedOrWithoutEffect) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   const std::string whole = bytes_of(path);
   int noticed = 0;
@@ -231,42 +231,42 @@ TEST(SqliteStore, S1AFlippedBitIsNoticedOrWithoutEffect) {
 }
 
 TEST(SqliteStore, S1ARowThatContradictsItselfIsSetAside) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   run_sql(path, "UPDATE services SET stable = '3'");
   expect_set_aside(path, "stable changed behind our back");
 }
 
 TEST(SqliteStore, S1AMissingTableIsSetAside) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   run_sql(path, "DROP TABLE rollouts");
   expect_set_aside(path, "no table rollouts");
 }
 
 TEST(SqliteStore, S1AGigabyteBehindItIsNotLookedAt) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   std::filesystem::resize_file(path, uintmax_t{1} << 30);  // sparse: it takes no room
   EXPECT_THAT(*open(path)->load(), SizeIs(1));
 }
 
 TEST(SqliteStore, S1AFileOlderThanItsCopiesIsAsGoodAsAnother) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 365 * 60));
   EXPECT_THAT(*open(path)->load(), SizeIs(1));
 }
 
 TEST(SqliteStore, S1NotADatabaseIsSetAside) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("router.db");
   write_bytes(path, std::string(10'000, 'x'));
   expect_set_aside(path, "10,000 times x");
 }
 
 TEST(SqliteStore, S1ADirectoryInPlaceIsRefusedAndStays) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   std::filesystem::create_directory(folder.file("router.db"));
   const auto opened = open_sqlite_store(folder.file("router.db"));
   ASSERT_FALSE(opened);
@@ -275,7 +275,7 @@ TEST(SqliteStore, S1ADirectoryInPlaceIsRefusedAndStays) {
 }
 
 TEST(SqliteStore, S1ANewerSchemaIsRefusedAndStays) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   run_sql(path, "PRAGMA user_version = 99");
   const auto opened = open_sqlite_store(path);
@@ -287,7 +287,7 @@ TEST(SqliteStore, S1ANewerSchemaIsRefusedAndStays) {
 }
 
 TEST(SqliteStore, S1AnOlderSchemaIsBroughtUpToDate) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   run_sql(path,
           "DROP TABLE verdicts; DROP TABLE notes; ALTER TABLE history DROP COLUMN previous; ALTER TABLE history DROP COLUMN digest; "
@@ -300,7 +300,7 @@ TEST(SqliteStore, S1AnOlderSchemaIsBroughtUpToDate) {
 }
 
 TEST(SqliteStore, KeepsTheLatestVerdicts) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto store = open(folder.file("router.db"));
   const int count = static_cast<int>(kVerdictLimit) + 20;
   for (int i = 0; i < count; ++i)
@@ -315,7 +315,7 @@ TEST(SqliteStore, KeepsTheLatestVerdicts) {
 }
 
 TEST(SqliteStore, S1AnotherProgramsDatabaseIsRefusedAndStays) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("router.db");
   run_sql(path, "CREATE TABLE bookmarks (url TEXT)");
   const auto opened = open_sqlite_store(path);
@@ -325,14 +325,14 @@ TEST(SqliteStore, S1AnotherProgramsDatabaseIsRefusedAndStays) {
 }
 
 TEST(SqliteStore, S1ASymlinkToAStoreIsFollowed) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   std::filesystem::create_symlink(path, folder.file("link.db"));
   EXPECT_THAT(*open(folder.file("link.db"))->load(), SizeIs(1));
 }
 
 TEST(SqliteStore, S1NoPermissionIsAnErrorThatNamesTheFile) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = stored(folder);
   ::chmod(folder.path().c_str(), 0755);
   ::chmod(path.c_str(), 0400);
@@ -352,7 +352,7 @@ TEST(SqliteStore, S1NoPermissionIsAnErrorThatNamesTheFile) {
 }
 
 TEST(SqliteStore, S1AFolderThatIsNotThereIsAnErrorThatNamesTheFile) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const auto opened = open_sqlite_store(folder.file("absent/router.db"));
   ASSERT_FALSE(opened);
   EXPECT_THAT(opened.error().message, HasSubstr("absent/router.db"));

@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "router/store/digest.h"
-#include "tests/router/store/temporary_folder.h"
+#include "tests/router/store/test_folder.h"
 
 namespace serin::store {
 namespace {
@@ -28,7 +28,7 @@ std::string bytes_of(const std::string& path) {
 void write_bytes(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 TEST(WeightsPage, ReadsBackWhatWasStored) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("w");
   auto page = WeightsPage::create(path, kSlots);
   ASSERT_TRUE(page) << page.error().message;
@@ -49,7 +49,7 @@ TEST(WeightsPage, ReadsBackWhatWasStored) {
 }
 
 TEST(WeightsPage, ALongReasonIsCut) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   auto page = WeightsPage::create(folder.file("w"), kSlots);
   ASSERT_TRUE(page);
   page->store(0, 1, 1, std::string(500, 'c'), std::string(5000, 'r'));
@@ -65,7 +65,7 @@ TEST(WeightsPage, ALongReasonIsCut) {
 }
 
 TEST(WeightsPage, SurvivesTheKillOfItsWriter) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("w");
   const pid_t writer = ::fork();
   if (writer == 0) {
@@ -80,7 +80,7 @@ TEST(WeightsPage, SurvivesTheKillOfItsWriter) {
 }
 
 TEST(WeightsPage, S1TruncatedAnywhereIsNoPage) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("w");
   ASSERT_TRUE(WeightsPage::create(path, kSlots));
   const std::string whole = bytes_of(path);
@@ -91,7 +91,7 @@ TEST(WeightsPage, S1TruncatedAnywhereIsNoPage) {
 }
 
 TEST(WeightsPage, S1AFlippedBitIsNeverAnotherWord) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const std::string path = folder.file("w");
   ASSERT_TRUE(WeightsPage::create(path, kSlots));
   const std::string whole = bytes_of(path);
@@ -107,14 +107,14 @@ TEST(WeightsPage, S1AFlippedBitIsNeverAnotherWord) {
 }
 
 TEST(WeightsPage, S1ADirectoryInItsPlace) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   std::filesystem::create_directory(folder.file("w"));
   EXPECT_FALSE(WeightsPage::read(folder.file("w"), "digits"));
   EXPECT_FALSE(WeightsPage::create(folder.file("w"), kSlots));
 }
 
 TEST(WeightsPage, S1ATemporaryFileLeftOver) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   write_bytes(folder.file("w.new"), "half a page");
   EXPECT_TRUE(WeightsPage::create(folder.file("w"), kSlots));
   EXPECT_TRUE(WeightsPage::read(folder.file("w"), "digits"));

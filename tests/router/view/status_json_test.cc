@@ -174,7 +174,7 @@ TEST(HistoryJson, HasTimeAndShareInTwoForms) {
 }
 
 TEST(ServiceJson, SaysNullUntilEndpointsWereAsked) {
-  const TemporaryFolder folder;
+  const TestFolder folder;
   const RouterConfig config = digits_config(folder.file("router.db"));
   metrics::Registry metrics;
   const auto controller = open_controller(config, metrics);
