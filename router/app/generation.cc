@@ -73,7 +73,7 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
   certificates_ = std::make_unique<net::TlsWatch>(tls_contexts(config_), registry_);
   SERIN_TRY(steering_, Steering::open(config_, registry_, &audit_, learned));
   Controller& controller = steering_->controller();
-  outcomes_ = std::make_unique<Outcomes>(config_.services, controller.store(), registry_);
+  outcomes_ = std::make_unique<Outcomes>(config_.services, controller.store(), registry_, steering_->outcome_watch());
   if (has_slices(config_)) {
     SERIN_TRY(kubernetes::Cluster cluster, cluster_of(config_.kubernetes));
     slices_ = std::make_unique<kubernetes::SliceWatch>(

@@ -134,4 +134,32 @@ std::vector<PrometheusWatch::Question> Steering::questions() const {
   return open;
 }
 
+/// Each router judges the outcomes that are reported to it.
+OutcomeWatch Steering::outcome_watch() {
+  const auto& services = controller_->services().all;
+  return {.questions =
+              [&services] {
+                std::vector<OutcomeQuestion> open;
+                for (size_t service = 0; service < services.size(); ++service) {
+                  const auto [rollout, spec] = services[service]->running_spec();
+                  const ServiceConfig& config = services[service]->config();
+                  for (size_t guard = 0; spec && guard < spec->guard.outcomes.size(); ++guard)
+                    open.push_back({.service = config.track_of.empty() ? config.name : config.track_of,
+                                    .metric = spec->guard.outcomes[guard].metric,
+                                    .rollout = {.id = rollout,
+                                                .stable = spec->stable,
+                                                .canary = spec->canary,
+                                                .margin = spec->guard.outcomes[guard].margin},
+                                    .control = service,
+                                    .guard = guard});
+                }
+                return open;
+              },
+          .answer =
+              [this, &services](const OutcomeQuestion& question, const rollout::OutcomeEvidence& evidence) {
+                if (services[question.control]->observe_outcomes(question.rollout.id, question.guard, evidence, now()))
+                  controller_->changed();
+              }};
+}
+
 }  // namespace serin::router

@@ -21,6 +21,7 @@
 #include "router/notify/webhooks.h"
 #include "router/objects/http_routes.h"
 #include "router/objects/rollout_objects.h"
+#include "router/outcomes/outcomes.h"
 #include "router/replicas/replicas.h"
 #include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
@@ -45,6 +46,8 @@ class Steering final : private Observer {
   std::vector<VersionLoad> whole_load(std::vector<VersionLoad> own) const;
   /// From now on the load that `source` reports goes to the other routers, if there are any.
   void share_load(LoadSource source);
+  /// For guards that judge reported outcomes.
+  OutcomeWatch outcome_watch();
   /// Controller::retire(), in an order in which no thread changes a service that is no longer saved.
   void retire();
 

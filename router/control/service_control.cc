@@ -144,6 +144,13 @@ bool ServiceControl::observe_sample(const std::string& id, size_t guard, std::op
   return state_.rollout->observe_sample(guard, value, now) && changed_by_itself(before, now);
 }
 
+bool ServiceControl::observe_outcomes(const std::string& id, size_t guard, const rollout::OutcomeEvidence& evidence, Time now) {
+  const MutexLock lock(mutex_);
+  if (!state_.rollout || state_.rollout->state().id != id) return false;
+  const Phase before = state_.rollout->state().phase;
+  return state_.rollout->observe_outcomes(guard, evidence, now) && changed_by_itself(before, now);
+}
+
 bool ServiceControl::tick(Time now) {
   const MutexLock lock(mutex_);
   if (watch_.is_due(now)) {

@@ -66,6 +66,8 @@ class ServiceControl {
   bool observe(rollout::ResourceRound round, Time now);
   /// An answer to the specification's query `guard`; nothing: no fresh answer. Ignored if the running rollout is not `id`.
   bool observe_sample(const std::string& id, size_t guard, std::optional<double> value, Time now);
+  /// Reported outcomes for the specification's guard.outcomes `guard` (rollout.h). Ignored if the running rollout is not `id`.
+  bool observe_outcomes(const std::string& id, size_t guard, const rollout::OutcomeEvidence& evidence, Time now);
   bool tick(Time now);
 
   // Commands (service_commands.cc).

@@ -168,9 +168,26 @@ Status ServiceState::check_versions(const rollout::Spec& given) const {
     return invalid(fmt::format("no endpoint of version '{}' of service '{}' is healthy (of {})", given.canary, config.name, count->all));
   if (given.steps.front().replay > 0 && !config.recording)
     return invalid(fmt::format("service '{}' records no requests to replay: router.yaml has no `recording` for it", config.name));
+  SERIN_CHECK(check_outcomes(given.guard.outcomes));
   if (given.stable == stable) return {};
   return Error{Code::kFailedPrecondition,
                fmt::format("stable of service '{}' is version '{}', not '{}'", config.name, stable, given.stable)};
+}
+
+Status ServiceState::check_outcomes(const std::vector<rollout::OutcomeLimit>& limits) const {
+  for (const rollout::OutcomeLimit& limit : limits) {
+    const auto metric = std::ranges::find(config.outcomes, limit.metric, &MetricConfig::name);
+    if (metric == config.outcomes.end()) {
+      std::string names;
+      for (const MetricConfig& known : config.outcomes) names += (names.empty() ? "" : ", ") + known.name;
+      return invalid(fmt::format("guard.outcomes: service '{}' has no outcome '{}' in router.yaml; it has {}", config.name, limit.metric,
+                                 names.empty() ? "none" : names));
+    }
+    if (limit.margin >= metric->most - metric->least)
+      return invalid(
+          fmt::format("guard.outcomes: the margin of '{}' must be below its range, {:g}", limit.metric, metric->most - metric->least));
+  }
+  return {};
 }
 
 Status ServiceState::check_undo() const {

@@ -115,6 +115,7 @@ struct ServiceState {
   rollout::Rollout resumed(const rollout::Spec& given, rollout::State state, bool of_all, Time now) const;
   std::shared_ptr<const rollout::Spec> idle_spec() const;
   Status check_versions(const rollout::Spec& given) const;
+  Status check_outcomes(const std::vector<rollout::OutcomeLimit>& limits) const;
   /// The version before the last promotion, for as long as it is still to be kept warm. Nothing: none is.
   std::optional<Warm> warm_after(const rollout::Spec& promoted, Time now) const;
   std::optional<Warm> warm_for(std::chrono::nanoseconds time, Time now) const;

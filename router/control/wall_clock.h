@@ -1,4 +1,4 @@
-// wall_clock.h: The time of records and log lines. No decision uses it.
+// wall_clock.h: The time of records, log lines and draws. No decision of the judge uses it.
 #pragma once
 
 #include <chrono>

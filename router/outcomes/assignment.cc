@@ -48,8 +48,9 @@ std::optional<std::string> unescaped(std::string_view text) {
 }
 
 Error refused(std::string_view what) {
-  return invalid(fmt::format("assigned: {}; it must be the header {} of an answer, such as 2;1=950000,2=50000;00000000c0ffee42", what,
-                             kAssignedHeader));
+  return invalid(
+      fmt::format("assigned: {}; it must be the header {} of an answer, such as 2;1=950000,2=50000;00000000c0ffee42;1764437000123", what,
+                  kAssignedHeader));
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ uint32_t Assignment::share_of(std::string_view name) const {
 
 void append_id(std::string& out, uint64_t id) { fmt::format_to(std::back_inserter(out), "{:016x}", id); }
 
-void append_assignment(std::string& out, std::string_view version, std::span<const NamedShare> shares, uint64_t id) {
+void append_assignment(std::string& out, std::string_view version, std::span<const NamedShare> shares, uint64_t id, uint64_t at_ms) {
   net::append_escaped(version, {}, out);
   char before = ';';
   for (const auto& [name, ppm] : shares) {
@@ -73,11 +74,13 @@ void append_assignment(std::string& out, std::string_view version, std::span<con
   }
   out += ';';
   append_id(out, id);
+  fmt::format_to(std::back_inserter(out), ";{}", at_ms);
 }
 
 Result<Assignment> parse_assignment(std::string_view text) {
   if (text.size() > kLongest) return refused(fmt::format("it is longer than {} bytes", kLongest));
-  if (std::ranges::count(text, ';') != 2) return refused("it has no three parts");
+  const auto parts = 1 + std::ranges::count(text, ';');
+  if (parts != 3 && parts != 4) return refused("it has neither three nor four parts");
   Assignment assignment;
   const auto version = unescaped(take_until(text, ';'));
   std::string_view shares = take_until(text, ';');
@@ -95,8 +98,10 @@ Result<Assignment> parse_assignment(std::string_view text) {
   if (assignment.shares.size() < 2 || assignment.shares.size() > kMostVersions || all > kAll)
     return refused(fmt::format("it needs 2 to {} shares that are at most {} together", kMostVersions, kAll));
   if (!version || assignment.share_of(*version) == 0) return refused("its version has no share");
-  const auto id = text.size() == kIdDigits ? parse_hex<uint64_t>(text) : std::nullopt;
+  const std::string_view digits = take_until(text, ';');
+  const auto id = digits.size() == kIdDigits ? parse_hex<uint64_t>(digits) : std::nullopt;
   if (!id) return refused("its ID is not 16 hexadecimal digits");
+  if (parts == 4 && !(assignment.at_ms = parse_number<uint64_t>(text))) return refused("its time is not a number of milliseconds");
   assignment.version = *version;
   assignment.id = *id;
   return assignment;

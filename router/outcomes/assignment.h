@@ -1,12 +1,14 @@
 // assignment.h: What an answer says of the draw of its request, and a later report of the outcome repeats:
 //
-//   x-serin-assigned: 2;1=950000,2=50000;00000000c0ffee42
+//   x-serin-assigned: 2;1=950000,2=50000;00000000c0ffee42;1764437000123
 //
-// the version that was drawn, the shares in parts per million of the versions among which it was, and the ID of the draw. So no router needs to
-// remember the request: an outcome may come days later, after restarts, and at any router. Odd characters of names are escaped (%3B).
+// It has the version that was drawn, the shares in parts per million of the versions among which it was, the ID of the draw, and its time in
+// milliseconds since 1970. So no router needs to remember the request: an outcome may come days later, after restarts, and at any router. Odd
+// characters of names are escaped (%3B).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +25,7 @@ struct Assignment {
   std::string version;
   std::vector<std::pair<std::string, uint32_t>> shares;  ///< at least two, none of them 0; together at most a million
   uint64_t id = 0;
+  std::optional<uint64_t> at_ms;  ///< of the draw, since 1970; nothing: an older router drew
 
   uint32_t share_of(std::string_view name) const;  ///< 0: it was not among them
 };
@@ -30,8 +33,8 @@ struct Assignment {
 /// The version, and its share in parts per million.
 using NamedShare = std::pair<std::string_view, uint32_t>;
 
-/// Appends the text; `version` is one of `shares`. Shares of 0 are left out.
-void append_assignment(std::string& out, std::string_view version, std::span<const NamedShare> shares, uint64_t id);
+/// Appends the text; `version` is one of `shares`. Shares of 0 are left out. `at_ms`: of the draw, since 1970.
+void append_assignment(std::string& out, std::string_view version, std::span<const NamedShare> shares, uint64_t id, uint64_t at_ms);
 /// kInvalidArgument: not such a text.
 Result<Assignment> parse_assignment(std::string_view text);
 

@@ -87,8 +87,7 @@ void Spread::add(double number, double bound) {
 }
 
 void MeanDifference::add(bool is_first, double share, double value) {
-  const double mean = (0.5 + sums_.values) / (1 + static_cast<double>(sums_.count));
-  const double surplus = (is_first ? 1 : 0) - share, score = surplus * (value - mean);
+  const double mean = this->mean(), surplus = (is_first ? 1 : 0) - share, score = surplus * (value - mean);
   ++sums_.count;
   sums_.values += value;
   sums_.score += score;

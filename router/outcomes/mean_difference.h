@@ -45,6 +45,8 @@ class MeanDifference {
   Interval interval(double alpha) const;
   /// log of an e-value against "whether an outcome is reported does not depend on the version".
   double imbalance() const;
+  /// Of all outcomes so far, drawn towards 0.5 as long as there are few.
+  double mean() const { return (0.5 + sums_.values) / (1 + static_cast<double>(sums_.count)); }
   const DifferenceSums& sums() const { return sums_; }
 
  private:

@@ -17,6 +17,7 @@ namespace serin::router {
 namespace {
 
 constexpr double kAlphaNow = 0.8;
+constexpr size_t kMostFollowed = 8;
 
 }  // namespace
 
@@ -26,6 +27,7 @@ MetricOutcomes::MetricOutcomes(MetricConfig config, std::vector<std::string> ver
 void MetricOutcomes::reset() {
   versions_.clear();
   pairs_.clear();
+  followed_.clear();
   alpha_left_ = 1;
   ids_ = {};
 }
@@ -70,6 +72,39 @@ void MetricOutcomes::meet(std::span<const size_t> versions) {
   alpha_left_ *= 1 - kAlphaNow;
 }
 
+const MetricOutcomes::Followed* MetricOutcomes::find_followed(std::string_view rollout) const {
+  const auto found = std::ranges::find(followed_, rollout, [](const Followed& each) -> std::string_view { return each.rollout.id; });
+  return found == followed_.end() ? nullptr : &*found;
+}
+
+bool MetricOutcomes::follow(const FollowedRollout& rollout) {
+  if (find_followed(rollout.id) != nullptr) return false;
+  if (followed_.size() == kMostFollowed) followed_.erase(followed_.begin());
+  followed_.push_back({.rollout = rollout, .difference = {}, .process = rollout::OutcomeProcess(rollout.margin / unit())});
+  return true;
+}
+
+std::optional<rollout::OutcomeEvidence> MetricOutcomes::evidence_of(std::string_view rollout) const {
+  const Followed* const followed = find_followed(rollout);
+  if (followed == nullptr || followed->process.state().count == 0) return std::nullopt;
+  const DifferenceSums& sums = followed->difference.sums();
+  return rollout::OutcomeEvidence{.worse = followed->process.state(),
+                                  .difference = (config_.higher_is_better ? 1 : -1) * unit() * sums.score / sums.overlap,
+                                  .balanced = followed->difference.imbalance() < kLogUnbalanced};
+}
+
+/// A draw from before the rollout may be one of another model with the canary's name.
+void MetricOutcomes::add_to(Followed& followed, const Assignment& assigned, double scaled) const {
+  const FollowedRollout& rollout = followed.rollout;
+  const bool is_canary = assigned.version == rollout.canary;
+  if (!assigned.at_ms || *assigned.at_ms < rollout.since_ms || (!is_canary && assigned.version != rollout.stable)) return;
+  const double canary = assigned.share_of(rollout.canary), stable = assigned.share_of(rollout.stable);
+  if (canary == 0 || stable == 0) return;
+  const double share = canary / (canary + stable), good = config_.higher_is_better ? scaled : 1 - scaled;
+  followed.process.observe(is_canary, share, good, followed.difference.mean());
+  followed.difference.add(is_canary, share, good);
+}
+
 Result<bool> MetricOutcomes::add(const Assignment& assigned, double value) {
   if (!(value >= config_.least && value <= config_.most))
     return Error{Code::kOutOfRange,
@@ -83,10 +118,11 @@ Result<bool> MetricOutcomes::add(const Assignment& assigned, double value) {
                                                           config_.name, RecentIds::kChunk * RecentIds::kChunks)};
   }
   meet(among);
-  const double scaled = (value - config_.least) / (config_.most - config_.least);
+  const double scaled = (value - config_.least) / unit();
   const size_t own = find(assigned.version);
   ++versions_[own].reports;
   versions_[own].values += scaled;
+  for (Followed& followed : followed_) add_to(followed, assigned, scaled);
   const double weight = assigned.share_of(assigned.version);
   for (const size_t other : among) {
     if (other == own) continue;

@@ -30,18 +30,32 @@ constexpr auto kSavedPair =
                               schema::field("than", &SavedPair::than, ""), schema::field("count", &SavedPair::count, ""),
                               schema::field("alpha", &SavedPair::alpha, ""), schema::field("sums", &SavedPair::sums, ""));
 
+struct SavedFollowed {
+  std::string rollout, stable, canary;
+  double margin = 0;
+  uint64_t since_ms = 0, count = 0;
+  std::vector<double> sums;  ///< in the order of all_sums()
+  std::vector<double> bets;  ///< and the mass that is not bet yet
+};
+constexpr auto kSavedFollowed = schema::object<SavedFollowed>(
+    "SavedFollowed", "", schema::field("rollout", &SavedFollowed::rollout, ""), schema::field("stable", &SavedFollowed::stable, ""),
+    schema::field("canary", &SavedFollowed::canary, ""), schema::field("since_ms", &SavedFollowed::since_ms, ""),
+    schema::field("margin", &SavedFollowed::margin, ""), schema::field("count", &SavedFollowed::count, ""),
+    schema::field("sums", &SavedFollowed::sums, ""), schema::field("bets", &SavedFollowed::bets, ""));
+
 struct SavedMetric {
   double least = 0, most = 1, alpha_left = 1;
   std::vector<SavedVersion> versions;
   std::vector<SavedPair> pairs;
+  std::vector<SavedFollowed> followed;
   uint64_t ids = 0;
   std::string latest_ids;
 };
 constexpr auto kSavedMetric = schema::object<SavedMetric>(
     "SavedMetric", "", schema::field("least", &SavedMetric::least, ""), schema::field("most", &SavedMetric::most, ""),
     schema::field("alpha_left", &SavedMetric::alpha_left, ""), schema::field<kSavedVersion>("versions", &SavedMetric::versions, ""),
-    schema::field<kSavedPair>("pairs", &SavedMetric::pairs, ""), schema::field("ids", &SavedMetric::ids, ""),
-    schema::field("latest_ids", &SavedMetric::latest_ids, ""));
+    schema::field<kSavedPair>("pairs", &SavedMetric::pairs, ""), schema::field<kSavedFollowed>("followed", &SavedMetric::followed, ""),
+    schema::field("ids", &SavedMetric::ids, ""), schema::field("latest_ids", &SavedMetric::latest_ids, ""));
 
 /// Every sum in one order: for writing and for reading.
 std::vector<double*> all_sums(DifferenceSums& sums) {
@@ -78,6 +92,18 @@ Result<DifferenceSums> read_sums(const config::Node& pair) {
   return sums;
 }
 
+Result<rollout::MixtureState> read_bets(const config::Node& followed, uint64_t count) {
+  rollout::MixtureState state{.count = count};
+  SERIN_TRY(const config::Node list, followed.at("bets"));
+  const auto items = list.items();
+  if (items.size() != state.mixture.size() + 1) return list.error("has another number of bets");
+  for (size_t i = 0; i < state.mixture.size(); ++i) {
+    SERIN_TRY(state.mixture[i], items[i].number(0, rollout::kLargestEvidence));
+  }
+  SERIN_TRY(state.unused_mass, items.back().number(0, 1));
+  return state;
+}
+
 }  // namespace
 
 std::string MetricOutcomes::state() const {
@@ -89,8 +115,38 @@ std::string MetricOutcomes::state() const {
         SavedPair{.version = pair.version, .than = pair.than, .count = sums.count, .alpha = pair.alpha, .sums = {}});
     for (const double* sum : all_sums(sums)) entry.sums.push_back(*sum);
   }
+  for (const Followed& followed : followed_) {
+    DifferenceSums sums = followed.difference.sums();
+    const FollowedRollout& from = followed.rollout;
+    const rollout::MixtureState& process = followed.process.state();
+    SavedFollowed& entry = saved.followed.emplace_back(SavedFollowed{.rollout = from.id,
+                                                                     .stable = from.stable,
+                                                                     .canary = from.canary,
+                                                                     .margin = from.margin,
+                                                                     .since_ms = from.since_ms,
+                                                                     .count = sums.count,
+                                                                     .sums = {},
+                                                                     .bets = {process.mixture.begin(), process.mixture.end()}});
+    for (const double* sum : all_sums(sums)) entry.sums.push_back(*sum);
+    entry.bets.push_back(process.unused_mass);
+  }
   saved.latest_ids = ids_.chunk(ids_.full_chunks());
   return schema::to_json(kSavedMetric, saved);
+}
+
+Status MetricOutcomes::restore_followed(const config::Node& entry) {
+  FollowedRollout from;
+  SERIN_TRY(from.id, entry.text("rollout", ""));
+  SERIN_TRY(from.stable, entry.text("stable", ""));
+  SERIN_TRY(from.canary, entry.text("canary", ""));
+  SERIN_TRY(from.margin, entry.number("margin", 0, unit(), 0));
+  SERIN_TRY(from.since_ms, read_count(entry, "since_ms"));
+  SERIN_TRY(const DifferenceSums sums, read_sums(entry));
+  SERIN_TRY(const rollout::MixtureState state, read_bets(entry, sums.count));
+  Followed& followed = followed_.emplace_back(
+      Followed{.rollout = from, .difference = MeanDifference(sums), .process = rollout::OutcomeProcess(from.margin / unit())});
+  followed.process.restore(state);
+  return {};
 }
 
 Result<bool> MetricOutcomes::restore(std::string_view state) {
@@ -119,12 +175,15 @@ Result<bool> MetricOutcomes::restore(std::string_view state) {
     pair.difference = MeanDifference(sums);
     read.pairs_.push_back(pair);
   }
+  if (const auto followed = node.find("followed"))  // an older router wrote none
+    for (const config::Node& entry : followed->items()) SERIN_CHECK(read.restore_followed(entry));
   SERIN_TRY(const uint64_t ids, read_count(node, "ids"));
   SERIN_TRY(const std::string latest, node.text("latest_ids", ""));
   read.ids_.restore(ids);
   if (!read.ids_.restore_chunk(read.ids_.full_chunks(), latest)) return node.error("latest_ids are not those of a chunk");
   versions_ = std::move(read.versions_);
   pairs_ = std::move(read.pairs_);
+  followed_ = std::move(read.followed_);
   alpha_left_ = read.alpha_left_;
   ids_ = std::move(read.ids_);
   return true;

@@ -11,9 +11,6 @@
 namespace serin::router {
 namespace {
 
-/// That often a false alarm may be heard for each pair.
-const double kLogUnbalanced = std::log(1000);
-
 /// Whether `name` is shown to be better than another one; `worse`: ... worse.
 bool is_decided(const OutcomeComparison& pair, std::string_view name, bool better, bool higher_is_better) {
   const bool above = (name == pair.version) == (better == higher_is_better);
@@ -96,7 +93,7 @@ std::span<const std::string_view> words_of(OutcomeVerdict) {
 
 OutcomeComparison MetricOutcomes::compare(const Pair& pair) const {
   const Interval interval = pair.difference.interval((1 - config_.confidence) * pair.alpha);
-  const double unit = config_.most - config_.least;
+  const double unit = this->unit();
   return {.version = versions_[pair.version].name,
           .than = versions_[pair.than].name,
           .reports = pair.difference.sums().count,

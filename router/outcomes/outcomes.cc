@@ -14,6 +14,14 @@ namespace {
 
 constexpr std::chrono::seconds kBetweenSaves{2};
 
+/// A rollout is first seen within that time of its start.
+uint64_t began_ms() {
+  const auto then = std::chrono::system_clock::now().time_since_epoch() - kBetweenSaves;
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(then).count());
+}
+
+const auto name_of = [](const auto& metric) -> const std::string& { return metric.outcomes.config().name; };
+
 Error no_outcomes(const std::string& service) {
   return {Code::kNotFound, fmt::format("service '{}' has no `outcomes` in router.yaml, or there is no such service", service)};
 }
@@ -22,8 +30,8 @@ std::string chunk_note(const std::string& note, uint64_t chunk) { return fmt::fo
 
 }  // namespace
 
-Outcomes::Outcomes(const std::vector<ServiceConfig>& services, store::Store& store, metrics::Registry& registry)
-    : store_(store), registry_(registry) {
+Outcomes::Outcomes(const std::vector<ServiceConfig>& services, store::Store& store, metrics::Registry& registry, OutcomeWatch watch)
+    : store_(store), registry_(registry), watch_(std::move(watch)) {
   {
     const MutexLock lock(mutex_);
     for (const ServiceConfig& service : services) {
@@ -73,8 +81,7 @@ Result<Outcomes::Metrics*> Outcomes::find(const std::string& service) {
 }
 
 Result<bool> Outcomes::add(const std::string& service, Metrics& metrics, const OutcomeReport& report) {
-  const auto metric =
-      std::ranges::find(metrics, report.metric, [](const Metric& each) -> const std::string& { return each.outcomes.config().name; });
+  const auto metric = std::ranges::find(metrics, report.metric, name_of);
   if (metric == metrics.end()) return invalid(fmt::format("metric: service '{}' has no outcome '{}'", service, report.metric));
   SERIN_TRY(const Assignment assigned, parse_assignment(report.assigned));
   SERIN_TRY(const bool counted, metric->outcomes.add(assigned, report.value));
@@ -88,9 +95,49 @@ Result<bool> Outcomes::add(const std::string& service, Metrics& metrics, const O
   return true;
 }
 
+Outcomes::Metric* Outcomes::find(const std::string& service, const std::string& metric) {
+  const auto metrics = services_.find(service);
+  if (metrics == services_.end()) return nullptr;
+  const auto found = std::ranges::find(metrics->second, metric, name_of);
+  return found == metrics->second.end() ? nullptr : &*found;
+}
+
+void Outcomes::follow(std::span<const OutcomeQuestion> questions) {
+  for (const OutcomeQuestion& question : questions) {
+    Metric* const metric = find(question.service, question.metric);
+    if (metric == nullptr) continue;
+    MetricOutcomes::FollowedRollout rollout = question.rollout;
+    rollout.since_ms = began_ms();
+    metric->changed |= metric->outcomes.follow(rollout);
+  }
+}
+
+/// The lock is not held while the rollout is asked, which has one of its own.
+void Outcomes::answer(std::span<const OutcomeQuestion> questions) {
+  for (const OutcomeQuestion& question : questions) {
+    std::optional<rollout::OutcomeEvidence> evidence;
+    {
+      const MutexLock lock(mutex_);
+      if (const Metric* const metric = find(question.service, question.metric))
+        evidence = metric->outcomes.evidence_of(question.rollout.id);
+    }
+    if (evidence) watch_.answer(question, *evidence);
+  }
+}
+
 Result<OutcomeReceipt> Outcomes::add(const std::string& service, std::span<const Result<OutcomeReport>> reports) {
+  std::vector<OutcomeQuestion> open = questions();
+  std::erase_if(open, [&](const OutcomeQuestion& question) { return question.service != service; });
+  SERIN_TRY(OutcomeReceipt receipt, count(service, reports, open));
+  answer(open);
+  return receipt;
+}
+
+Result<OutcomeReceipt> Outcomes::count(const std::string& service, std::span<const Result<OutcomeReport>> reports,
+                                       std::span<const OutcomeQuestion> questions) {
   const MutexLock lock(mutex_);
   SERIN_TRY(Metrics* const metrics, find(service));
+  follow(questions);
   OutcomeReceipt receipt;
   for (size_t i = 0; i < reports.size(); ++i) {
     const auto counted = reports[i] ? add(service, *metrics, *reports[i]) : Result<bool>(reports[i].error());
@@ -158,9 +205,20 @@ Status Outcomes::write_changed() {
   return saved;
 }
 
+/// So that a rollout is known from its start, and the outcomes from before a restart count.
+void Outcomes::look() {
+  const std::vector<OutcomeQuestion> open = questions();
+  {
+    const MutexLock lock(mutex_);
+    follow(open);
+  }
+  answer(open);
+}
+
 void Outcomes::run() {
   std::string trouble;
   while (sleeper_.pause(kBetweenSaves)) {
+    look();
     const Status saved = save();
     const std::string said = saved ? "" : saved.error().message;
     if (!said.empty() && said != trouble) log::error("outcomes cannot be written: {}", said);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -54,10 +55,23 @@ inline constexpr auto kOutcomeReceipt = schema::object<OutcomeReceipt>(
     schema::field("duplicates", &OutcomeReceipt::duplicates, "Of draws that had a report before."),
     schema::field<kRefusedOutcome>("refused", &OutcomeReceipt::refused, "The others. To send them again is of no use."));
 
+/// A guard of a running rollout that judges reported outcomes (router/rollout/outcome_guard.h).
+struct OutcomeQuestion {
+  std::string service, metric;  ///< the service that has `outcomes`, also for further rollouts of it
+  MetricOutcomes::FollowedRollout rollout;
+  size_t control = 0, guard = 0;  ///< indices: of the rollout's service, and in its specification
+};
+
+/// The other side of these guards: called on the threads of reports and of the writer.
+struct OutcomeWatch {
+  std::function<std::vector<OutcomeQuestion>()> questions;
+  std::function<void(const OutcomeQuestion&, const rollout::OutcomeEvidence& so_far)> answer;
+};
+
 class Outcomes {
  public:
-  /// Goes on with what the store has. `store` must outlive stop().
-  Outcomes(const std::vector<ServiceConfig>& services, store::Store& store, metrics::Registry& registry);
+  /// Goes on with what the store has. `store` must outlive stop(), and so must what `watch` refers to.
+  Outcomes(const std::vector<ServiceConfig>& services, store::Store& store, metrics::Registry& registry, OutcomeWatch watch = {});
   ~Outcomes() { stop(); }
   Outcomes(const Outcomes&) = delete;
   Outcomes& operator=(const Outcomes&) = delete;
@@ -81,6 +95,13 @@ class Outcomes {
   using Metrics = std::vector<Metric>;
   using Notes = std::vector<std::pair<std::string, std::string>>;
 
+  std::vector<OutcomeQuestion> questions() const { return watch_.questions ? watch_.questions() : std::vector<OutcomeQuestion>(); }
+  void look();
+  void follow(std::span<const OutcomeQuestion> questions) SERIN_REQUIRES(mutex_);
+  void answer(std::span<const OutcomeQuestion> questions);
+  Metric* find(const std::string& service, const std::string& metric) SERIN_REQUIRES(mutex_);
+  Result<OutcomeReceipt> count(const std::string& service, std::span<const Result<OutcomeReport>> reports,
+                               std::span<const OutcomeQuestion> questions);
   void load(const std::string& service, Metric& metric) SERIN_REQUIRES(mutex_);
   Result<Metrics*> find(const std::string& service) SERIN_REQUIRES(mutex_);
   Result<bool> add(const std::string& service, Metrics& metrics, const OutcomeReport& report) SERIN_REQUIRES(mutex_);
@@ -90,6 +111,7 @@ class Outcomes {
 
   store::Store& store_;
   metrics::Registry& registry_;
+  const OutcomeWatch watch_;
   mutable Mutex mutex_;
   std::map<std::string, Metrics, std::less<>> services_ SERIN_GUARDED_BY(mutex_);  // those that have `outcomes`
   Mutex saving_;                                                                   // one save after the other; taken before mutex_

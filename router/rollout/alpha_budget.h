@@ -14,7 +14,7 @@ inline constexpr double kDeadlineShare = 0.05;
 inline constexpr double kLatencyShare = 0.20;    ///< of sticky requests: a quarter for each of four limits
 inline constexpr double kOutputShare = 0.15;     ///< form, labels and scores of unpaired answers: divided in output_guards.cc
 inline constexpr double kShadowShare = 0.10;     ///< all pairs; half of it is that of few_guard.h where it judges as well
-inline constexpr double kThresholdShare = 0.11;  ///< split evenly among the thresholds that the user sets
+inline constexpr double kThresholdShare = 0.11;  ///< split evenly among the thresholds and the outcomes that the user names
 inline constexpr double kResourceShare = 0.04;   ///< a quarter each for memory, descriptors, memory of GPUs and CPU time
 
 static_assert(kErrorShare + kRejectedShare + kDeadlineShare + kLatencyShare + kOutputShare + kShadowShare + kThresholdShare +

@@ -30,7 +30,8 @@ bool judges_few(const Guard& guard) { return guard.judge_few && guard.compare ==
 
 double pairs_share(const Guard& guard) { return judges_few(guard) ? shadow_share(guard) / 2 : shadow_share(guard); }
 
-size_t count_thresholds(const Guard& guard) { return guard.latency_max.size() + (guard.errors_max ? 1 : 0); }
+/// Of the user's own guards that share kThresholdShare.
+size_t count_own(const Guard& guard) { return guard.latency_max.size() + (guard.errors_max ? 1 : 0) + guard.outcomes.size(); }
 
 }  // namespace
 
@@ -60,17 +61,18 @@ Judge::Judge(const Spec& spec, const Baseline& baseline)
       max_disagreement_(spec.guard.max_disagreement) {
   const Guard& guard = spec.guard;
   if (judges_few(guard)) few_.emplace(trip_value(alpha_, pairs_share(guard)));
-  const size_t count = count_thresholds(guard);
+  const double own_trip = trip_value(alpha_, kThresholdShare / static_cast<double>(std::max<size_t>(1, count_own(guard))));
   const auto add = [&](const std::string& name, std::string text, double p0, std::chrono::nanoseconds latency) {
     thresholds_.push_back({ThresholdGuard({.name = "threshold:" + name,
                                            .text = std::move(text),
                                            .p0 = p0,
-                                           .trip_value = trip_value(alpha_, kThresholdShare / static_cast<double>(count)),
+                                           .trip_value = own_trip,
                                            .ask_stable = guard.when_stable_breaches_too == Guard::Breach::kHold}),
                            latency,
                            {}});
   };
   for (const PrometheusGuard& asked : guard.prometheus) samples_.emplace_back(asked);
+  for (const OutcomeLimit& asked : guard.outcomes) outcomes_.emplace_back(asked, own_trip);
   if (guard.errors_max) add("errors", fmt::format("errors above {:.4g} %", 100 * *guard.errors_max), *guard.errors_max, {});
   for (const LatencyThreshold& threshold : guard.latency_max) {
     const std::string word = quantile_word(threshold.quantile);
@@ -199,6 +201,11 @@ std::optional<Verdict> Judge::observe_sample(size_t guard, std::optional<double>
   return conclude(samples_[guard].verdict(), at);
 }
 
+std::optional<Verdict> Judge::observe_outcomes(size_t guard, const OutcomeEvidence& evidence, std::chrono::milliseconds at) {
+  if (guard >= outcomes_.size() || !outcomes_[guard].observe(evidence, at)) return std::nullopt;
+  return conclude(outcomes_[guard].verdict(), at);
+}
+
 std::optional<Verdict> Judge::observe(const ResourceRound& round, uint32_t weight_ppm, std::chrono::milliseconds at) {
   for (Verdict& verdict : resources_.observe(round, weight_ppm, at))
     if (auto concluded = conclude(std::move(verdict), at)) return concluded;
@@ -321,6 +328,9 @@ std::string Judge::held(std::chrono::milliseconds at) const {
   for (const SampleGuard& guard : samples_)
     if (!is_dry(guard.name()))
       if (std::string why = guard.held(at); !why.empty()) return why;
+  for (const OutcomeGuard& guard : outcomes_)
+    if (!is_dry(guard.name()))
+      if (std::string why = guard.held(); !why.empty()) return why;
   if (const auto waits = resources_.held(); waits && !is_dry(waits->cause)) return waits->reason;
   return "";
 }

@@ -15,6 +15,7 @@
 #include "router/rollout/few_guard.h"
 #include "router/rollout/key_gate.h"
 #include "router/rollout/latency_guards.h"
+#include "router/rollout/outcome_guard.h"
 #include "router/rollout/output_guards.h"
 #include "router/rollout/representative.h"
 #include "router/rollout/resource_guards.h"
@@ -39,6 +40,8 @@ class Judge {
   std::optional<Verdict> observe(const ResourceRound& round, uint32_t weight_ppm, std::chrono::milliseconds at);
   /// The answer of a user's query; `guard` is its index in the specification.
   std::optional<Verdict> observe_sample(size_t guard, std::optional<double> value, std::chrono::milliseconds at);
+  /// The reported outcomes of requests that the rollout drew; `guard` is an index into the specification's (outcome_guard.h).
+  std::optional<Verdict> observe_outcomes(size_t guard, const OutcomeEvidence& evidence, std::chrono::milliseconds at);
 
   bool certified() const;
   /// The reason that the steps hold although nothing is wrong with the canary alone; empty: they do not hold.
@@ -97,6 +100,7 @@ class Judge {
   std::optional<FewGuard> few_;  // none: the user's limit is all there is
   std::vector<UserThreshold> thresholds_;
   std::vector<SampleGuard> samples_;
+  std::vector<OutcomeGuard> outcomes_;
   ResourceGuards resources_;
 
   StableRate stable_failures_, stable_slow_;

@@ -18,6 +18,7 @@ std::string_view dry_run_word(std::string_view guard) {
   if (guard.starts_with("slice:")) return "slices";
   if (guard.starts_with("threshold:")) return "thresholds";
   if (guard.starts_with("prometheus:")) return "prometheus";
+  if (guard.starts_with("outcome:")) return "outcomes";
   if (guard.starts_with("res_")) return "resources";
   return guard;
 }
@@ -41,6 +42,7 @@ void Judge::each_guard(Visitor&& visit) const {
   if (few_) visit(*few_);
   for (const UserThreshold& threshold : thresholds_) visit(threshold.guard);
   for (const SampleGuard& guard : samples_) visit(guard);
+  for (const OutcomeGuard& guard : outcomes_) visit(guard);
   resources_.each(visit);
 }
 
@@ -53,6 +55,7 @@ std::vector<Evidence> Judge::evidence() const {
   for (Evidence& line : slices_.evidence()) lines.push_back(std::move(line));
   for (const UserThreshold& threshold : thresholds_) lines.push_back(threshold.guard.evidence());
   for (const SampleGuard& guard : samples_) lines.push_back(guard.evidence());
+  for (const OutcomeGuard& guard : outcomes_) lines.push_back(guard.evidence());
   resources_.each([&](const auto& guard) { lines.push_back(guard.evidence()); });
   for (Evidence& line : lines) line.dry_run = is_dry(line.guard);
   return lines;

@@ -64,6 +64,14 @@ Replay replay_few(const VerdictRecord& record) {
   return again;
 }
 
+/// The process itself is elsewhere (outcome_guard.h): its last state decides.
+Replay replay_outcomes(const VerdictRecord& record) {
+  Replay again;
+  for (size_t event = 0; event < record.events.size(); ++event)
+    add_step(again, std::log2(record.worse.e()), record.worse.e() >= record.trip_value);
+  return again;
+}
+
 /// even_chance.h
 Replay replay_usage(const VerdictRecord& record) {
   EvenChanceProcess more(record.cap > 0 ? record.cap : kNoCap);
@@ -83,6 +91,7 @@ Replay replay(const VerdictRecord& record) {
   if (record.question == Question::kSlower) return replay_ranks(record);
   if (record.question == Question::kAboveAndSame) return replay_few(record);
   if (record.question == Question::kUsage) return replay_usage(record);
+  if (record.question == Question::kOutcomes) return replay_outcomes(record);
   EventProcess worse(record.tolerated_ratio);
   worse.restore(record.worse);
   const bool limited = record.question != Question::kWorse && record.p0 > 0 && record.p0 < 1;

@@ -89,6 +89,13 @@ bool Rollout::observe_sample(size_t guard, std::optional<double> value, Time now
   return false;
 }
 
+bool Rollout::observe_outcomes(size_t guard, const OutcomeEvidence& evidence, Time now) {
+  Machine& machine = *machine_;
+  if (is_over(machine.state.phase)) return false;
+  if (auto verdict = machine.judge.observe_outcomes(guard, evidence, machine.age(now))) return machine.roll_back(*std::move(verdict));
+  return false;
+}
+
 bool Rollout::tick(Time now) {
   Machine& machine = *machine_;
   if (is_over(machine.state.phase)) return false;

@@ -24,8 +24,9 @@
 
 namespace serin::rollout {
 
-struct Machine;        // machine.h
-struct VerdictRecord;  // verdict_record.h
+struct Machine;          // machine.h
+struct OutcomeEvidence;  // outcome_guard.h
+struct VerdictRecord;    // verdict_record.h
 
 class Rollout {
  public:
@@ -48,6 +49,8 @@ class Rollout {
   bool observe(const ResourceRound& round, Time now);
   /// The answer of a Prometheus query; nothing: the query failed, had no fresh answer or NaN. `guard` is an index into the specification's.
   bool observe_sample(size_t guard, std::optional<double> value, Time now);
+  /// Reported outcomes (Judge::observe_outcomes).
+  bool observe_outcomes(size_t guard, const OutcomeEvidence& evidence, Time now);
   bool tick(Time now);  ///< timers: step duration, bake; call a few times a second
 
   /// The gate it is paused at, until confirm() or a person's resume(): "confirm-rollout", "confirm-traffic-increase", "confirm-promotion"

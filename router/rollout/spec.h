@@ -44,6 +44,12 @@ struct PrometheusGuard {
   int breaches = 3;
 };
 
+/// A metric of the service's `outcomes` that must not be worse on the canary by more than `margin`, in the metric's own unit.
+struct OutcomeLimit {
+  std::string metric;
+  double margin = 0;
+};
+
 /// A division of the requests into classes, each of which is judged by itself as well (slice_guards.h).
 struct Slice {
   enum class By : uint8_t {
@@ -94,6 +100,7 @@ struct Guard {
   /// Always the key if the rollout is sticky.
   enum class Unit : uint8_t { kBatch, kRequest, kKey } unit = Unit::kBatch;
   std::vector<PrometheusGuard> prometheus;
+  std::vector<OutcomeLimit> outcomes;
   std::vector<Slice> slices;
   ResourceGuard resources;
 };

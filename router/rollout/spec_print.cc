@@ -80,6 +80,12 @@ std::string print_prometheus(const std::vector<PrometheusGuard>& guards) {
   return text;
 }
 
+std::string print_outcomes(const std::vector<OutcomeLimit>& limits) {
+  std::string text = limits.empty() ? "" : "  outcomes:\n";
+  for (const OutcomeLimit& limit : limits) text += fmt::format("    - {{metric: {}, margin: {}}}\n", in_quotes(limit.metric), limit.margin);
+  return text;
+}
+
 std::string print_unit(Guard::Unit unit) { return unit == Guard::Unit::kBatch ? "batch" : unit == Guard::Unit::kKey ? "key" : "request"; }
 
 std::string print_guard(const Guard& guard) {
@@ -94,7 +100,8 @@ std::string print_guard(const Guard& guard) {
              "  unit: {}\n",
              guard.false_rollback, max, guard.tolerate_ratio, print_latency(guard), print_output(guard),
              guard.when_stable_breaches_too == Guard::Breach::kHold ? "hold" : "rollback", print_unit(guard.unit)) +
-         print_resources(guard.resources) + print_prometheus(guard.prometheus) + print_slices(guard.slices);
+         print_resources(guard.resources) + print_prometheus(guard.prometheus) + print_outcomes(guard.outcomes) +
+         print_slices(guard.slices);
 }
 
 std::string print_shield(const Shield& shield) {

@@ -134,6 +134,28 @@ void read_prometheus(const Node& node, Guard& guard, Problems& problems) {
   }
 }
 
+/// A list of {metric, margin}; one alone needs no list.
+void read_outcomes(const Node& node, Guard& guard, Problems& problems) {
+  constexpr size_t kMost = 16;
+  constexpr double kLargest = 1e15;
+  const auto entries = node.is_map() ? std::vector<Node>{node} : node.items();
+  if (entries.empty() || entries.size() > kMost)
+    return problems.add(node.error(fmt::format("must be a list of 1 to {} entries such as {{metric: accuracy, margin: 0.01}}", kMost)));
+  guard.outcomes.clear();
+  for (const Node& entry : entries) {
+    problems.allow_only(entry, {"metric", "margin"});
+    if (!entry.is_map()) continue;
+    OutcomeLimit limit;
+    read_required(
+        limit.metric, entry, "metric", "must be the name of one of the service's `outcomes`, 1 to 64 characters",
+        [](const std::string& name) { return !name.empty() && name.size() <= 64; }, problems);
+    problems.read(limit.margin, entry.number("margin", 0, kLargest, 0));
+    if (!limit.metric.empty() && std::ranges::find(guard.outcomes, limit.metric, &OutcomeLimit::metric) != guard.outcomes.end())
+      problems.add(entry.error(fmt::format("metric '{}' given twice", limit.metric)));
+    guard.outcomes.push_back(std::move(limit));
+  }
+}
+
 void read_margin(const Node& margin, Certify& certify, Problems& problems) {
   if (margin.is_map()) {
     problems.allow_only(margin, {"errors", "latency"});
@@ -175,15 +197,15 @@ void read_dry_run(const Node& list, Spec& spec, Problems& problems) {
   if (!list.is_list()) return problems.add(list.error("must be a list such as [output, latency]"));
   std::string word;
   for (const Node& item : list.items()) {
-    const bool known = problems.read(
-        word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "slices", "thresholds", "prometheus", "resources"}));
+    const bool known = problems.read(word, item.one_of({"err", "rej", "dl", "latency", "output", "shadow", "slices", "thresholds",
+                                                        "outcomes", "prometheus", "resources"}));
     if (known && std::ranges::find(spec.dry_run, word) == spec.dry_run.end()) spec.dry_run.push_back(word);
   }
 }
 
 Guard read_guard(const Node& node, Guard guard, Problems& problems) {
-  problems.allow_only(
-      node, {"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus", "slices", "resources"});
+  problems.allow_only(node, {"falseRollback", "errors", "latency", "output", "whenStableBreachesToo", "unit", "prometheus", "outcomes",
+                             "slices", "resources"});
   if (const auto alpha = node.find("falseRollback"); alpha && problems.read(guard.false_rollback, alpha->fraction()) &&
                                                      (guard.false_rollback < kSmallestAlpha || guard.false_rollback > 0.5))
     problems.add(alpha->error("must be above 0 and at most 0.5; default 0.001"));
@@ -196,6 +218,7 @@ Guard read_guard(const Node& node, Guard guard, Problems& problems) {
   if (const auto unit = node.find("unit"); unit && problems.read(word, unit->one_of({"batch", "request", "key"})))
     guard.unit = word == "batch" ? Guard::Unit::kBatch : word == "key" ? Guard::Unit::kKey : Guard::Unit::kRequest;
   if (const auto prometheus = node.find("prometheus")) read_prometheus(*prometheus, guard, problems);
+  if (const auto outcomes = node.find("outcomes")) read_outcomes(*outcomes, guard, problems);
   if (const auto slices = node.find("slices")) read_slices(*slices, guard, problems);
   if (const auto resources = node.find("resources")) read_resources(*resources, guard.resources, problems);
   return guard;

@@ -12,7 +12,8 @@ namespace {
 
 using Question = VerdictRecord::Question;
 
-constexpr std::string_view kWords[] = {"worse", "above", "above and worse", "silence", "slower", "samples", "above and same", "usage"};
+constexpr std::string_view kWords[] = {"worse",   "above",          "above and worse", "silence", "slower",
+                                       "samples", "above and same", "usage",           "outcomes"};
 
 constexpr double kLargestNumber = 1e308;
 constexpr int64_t kLargestCount = int64_t{1} << 62;

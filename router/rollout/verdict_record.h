@@ -26,7 +26,8 @@ struct VerdictRecord {
     kSlower,        ///< slower than stable, by the ranks of its answers?
     kSamples,       ///< events are samples of a query; `trip_value` of them above p0 in a row roll back
     kAboveAndSame,  ///< above the limit p0, from a model that gives the same numbers otherwise? (few_guard.h)
-    kUsage          ///< events are measurements of a resource; more than half of them bad? (even_chance.h)
+    kUsage,         ///< events are measurements of a resource; more than half of them bad? (even_chance.h)
+    kOutcomes       ///< are reported outcomes worse on the canary by more than p0? `worse` is the process after the last event
   } question = Question::kWorse;
   double trip_value = 0;
   double tolerated_ratio = 1;

@@ -273,7 +273,7 @@ export interface VerdictAnswers {
 /** The reason for the decision of a guard, in numbers that replay to it. */
 export interface VerdictRecord {
   guard: string; // Its name.
-  question: "worse" | "above" | "above and worse" | "silence" | "slower" | "samples" | "above and same" | "usage"; // The test that it makes.
+  question: "worse" | "above" | "above and worse" | "silence" | "slower" | "samples" | "above and same" | "usage" | "outcomes"; // The test that it makes.
   trip_value: number; // The e-value, or the number of events, that rolls back.
   tolerated_ratio: number; // The multiple of stable's bad rate that the canary may have.
   mirrored: boolean; // It asks the reverse: whether events are too rare on the canary.
@@ -298,9 +298,9 @@ export interface RecordedEvent {
   at_ms: number; // Since the rollout began.
   arm: "stable" | "canary"; // The version that answered.
   bad: boolean; // false: an answer within a limit set by the user.
-  share: number; // The canary's share of such answers that chance alone explains. Of a sample: its value.
+  share: number; // The canary's share of such answers that chance alone explains. Of a sample: its value; of outcomes the difference of their means.
   units: number; // Pieces of evidence that it counts for.
-  good_before: number; // Canary answers within that limit since the previous event.
+  good_before: number; // Canary answers within that limit since the previous event. Of outcomes: reports before the last one.
   alone: boolean; // Stable got no traffic: the limit decides alone.
   rank: number; // Of a latency: how many of stable's p25, p50, p75, p90, p97, p99, 2 and 4 times p99 it exceeds. 9: stable failed.
   one_sided: boolean; // The share is not exact, so that a fast answer is no evidence.

@@ -34,6 +34,7 @@ export function guardWords(guard: string): string {
   const slice = /^slice:(.+):(errors|latency|shadow)$/.exec(guard);
   if (slice) return `${kOfClass[slice[2] ?? ""]}: requests of ${slice[1]}`;
   if (guard.startsWith("threshold:")) return `your limit on ${guard.slice("threshold:".length)}`;
+  if (guard.startsWith("outcome:")) return `your outcome ${guard.slice("outcome:".length)}`;
   if (guard.startsWith("prometheus:")) return `your query ${guard.slice("prometheus:".length)}`;
   return guard;
 }
@@ -70,6 +71,8 @@ export function question(record: NonNullable<Verdict["record"]>): string {
       return record.guard === "res_cpu"
         ? "Does an answer cost more CPU time than tolerated in more than half of the comparisons?"
         : "Is it more than before, and grown by more than stable's, in more than half of its changes?";
+    case "outcomes":
+      return `Are the outcomes that were reported for the canary worse than stable's by more than ${record.p0}?`;
     default:
       return record.question;
   }

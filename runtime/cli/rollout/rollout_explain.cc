@@ -31,6 +31,8 @@ std::string question(const VerdictRecord& record) {
     case VerdictRecord::Question::kUsage:
       return record.guard == "res_cpu" ? "does an answer cost more CPU time than tolerated in more than half of the comparisons?"
                                        : "is it more than before, and grown by more than stable's, in more than half of its changes?";
+    case VerdictRecord::Question::kOutcomes:
+      return fmt::format("are the outcomes reported for the canary worse than stable's by more than {:g}?", record.p0);
   }
   return "";
 }
@@ -55,6 +57,8 @@ std::string event_line(const VerdictRecord& record, const rollout::DecidingEvent
   }
   if (record.question == VerdictRecord::Question::kUsage)
     return fmt::format("  {:>10.3f} s  {:>12.6g}  {:<4}  {:>7.2f} bits\n", at, event.share, event.bad ? "more" : "less", bits);
+  if (record.question == VerdictRecord::Question::kOutcomes)
+    return fmt::format("  {:>10.3f} s  differs by {:.4g} in {} reports  {:>7.2f} bits\n", at, event.share, event.good_before + 1, bits);
   std::string more;
   if (record.question == VerdictRecord::Question::kSlower)
     more = fmt::format("  {}{}", rank_words(event.rank), event.one_sided ? ", one-sided" : "");

@@ -5,6 +5,7 @@ import json
 import random
 import signal
 import sqlite3
+import time
 
 import pytest
 
@@ -32,6 +33,10 @@ def ask(router, **headers):
 
 def assigned(router, **headers):
     return ask(router, **headers).headers.get("x-serin-assigned")
+
+
+def without_time(text):
+    return text.rpartition(";")[0]
 
 
 def begin(router, weight=50, **more):
@@ -67,9 +72,10 @@ def send(router, outcomes):
 
 
 def noted(database):
-    """What the store has of the metric."""
+    """What the store has of the metric; empty: nothing yet."""
     with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        return connection.execute("SELECT text FROM notes WHERE name = 'outcomes/digits/conversion'").fetchone()[0]
+        found = connection.execute("SELECT text FROM notes WHERE name = 'outcomes/digits/conversion'").fetchone()
+        return found[0] if found else ""
 
 
 def test_the_better_version_wins_by_delayed_outcomes_of_real_requests(versions):
@@ -79,7 +85,8 @@ def test_the_better_version_wins_by_delayed_outcomes_of_real_requests(versions):
     texts = [answer.headers["x-serin-assigned"] for answer in answers]
     assert len(set(texts)) == 300
     for text, answer in zip(texts, answers):
-        version, shares, identity = text.split(";")
+        version, shares, identity, at = text.split(";")
+        assert abs(int(at) / 1000 - time.time()) < 60
         assert version == answer.headers["x-serin-version"] and shares == "1=500000,2=500000" and len(identity) == 16
     assert summary(router)["verdict"] == "no_reports"
     draw = random.Random(7)
@@ -128,8 +135,8 @@ def test_a_failure_says_what_was_drawn_as_well(versions):
 def test_a_user_has_one_id_while_users_are_sticky(versions):
     router, *_ = versions
     begin(router, canary={"version": "2", "sticky": {"header": "x-user"}})
-    ann = {assigned(router, **{"x-user": "ann"}) for _ in range(5)}
-    others = {assigned(router, **{"x-user": f"user {i}"}) for i in range(20)}
+    ann = {without_time(assigned(router, **{"x-user": "ann"})) for _ in range(5)}
+    others = {without_time(assigned(router, **{"x-user": f"user {i}"})) for i in range(20)}
     assert len(ann) == 1 and len(others) == 20
     assert {text[0] for text in others} == {"1", "2"}
     text = ann.pop()
@@ -232,6 +239,89 @@ def test_bad_reports_are_refused_one_by_one(versions):
     assert call(router.admin + PATH, method="PUT").status == 405
     assert router.post("/v1/services/other/outcomes", reports([(good, 1)])).status == 404
     assert summary(router)["reports"] == 1
+
+
+# --- as a guard of a rollout -----------------------------------------------------------------------------------------------------------
+
+ACCURACY = {"outcomes": [{"metric": "conversion", "margin": 0.05}]}
+
+
+def evidence(router):
+    return next(entry for entry in router.rollout()["evidence"] if entry["guard"] == "outcome:conversion")
+
+
+def labelled(texts, rates, seed=3):
+    """Whether each answer turned out to be right: a conversion of 1 or 0."""
+    draw = random.Random(seed)
+    return [(text, int(draw.random() < rates[text[0]])) for text in texts]
+
+
+def test_a_canary_whose_labels_turn_out_wrong_is_rolled_back(versions):
+    router, *_ = versions
+    begin(router, guard=ACCURACY)
+    texts = [assigned(router) for _ in range(400)]
+    send(router, labelled(texts[:40], {"1": 0.95, "2": 0.95}))
+    assert evidence(router)["canary_events"] == 40 and router.rollout()["phase"] == "Progressing"
+    send(router, labelled(texts[40:], {"1": 0.95, "2": 0.3}))
+    ended = wait_until(lambda: router.rollout() if router.rollout()["phase"] == "RolledBack" else None, 10, "worse by its labels")
+    assert ended["cause"] == "outcome:conversion" and "in 400 reports, 0.05 allowed" in ended["reason"]
+    assert {ask(router).headers["x-serin-version"] for _ in range(50)} == {"1"}
+    explained = serin("rollout", "explain", "digits", "--admin", router.admin)
+    assert explained.returncode == 0 and "outcome:conversion" in explained.stdout
+    record = json.loads(serin("rollout", "explain", "digits", "--json", "--admin", router.admin).stdout)["record"]
+    assert record["question"] == "outcomes" and record["events"][-1]["bits"] >= 13.15
+
+
+def test_labels_of_before_a_kill_count_and_those_of_an_earlier_rollout_do_not(route, backend, tmp_path):
+    def config():
+        return service(stable, canary, outcomes=CONVERSION)
+
+    stable, canary = backend("1"), backend("2")
+    router = route(config())
+    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
+    begin(router, guard=ACCURACY)
+    earlier = [assigned(router) for _ in range(300)]
+    router.command("abort")
+    time.sleep(2.5)  # a rollout is known within two seconds of its start
+    begin(router, guard=ACCURACY)
+    texts = [assigned(router) for _ in range(300)]
+    send(router, labelled(earlier, {"1": 1, "2": 0}))
+    assert evidence(router)["canary_events"] == 0 and summary(router)["reports"] == 300, "they are outcomes of another rollout"
+    send(router, labelled(texts[:30], {"1": 1, "2": 0.5}))
+    before = evidence(router)
+    assert before["canary_events"] == 30
+    wait_until(lambda: '"ids":330' in noted(tmp_path / "router.db"), 10, "written within two seconds")
+    router.process.kill()
+    router.process.wait(10)
+    router = route(config())
+    wait_until(lambda: evidence(router) == before, 10, "read back")
+    send(router, labelled(texts[30:], {"1": 1, "2": 0}))
+    wait_until(lambda: router.rollout()["phase"] == "RolledBack", 10, "worse by its labels")
+
+
+def test_a_guard_of_outcomes_may_only_report_and_lower_may_be_better(route, backend):
+    router = route(service(backend("1"), backend("2"), outcomes=[{"name": "conversion", "better": "lower", "range": [0, 60]}]))
+    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
+    begin(router, guard={"outcomes": {"metric": "conversion"}}, dryRun=["outcomes"])
+    texts = [assigned(router) for _ in range(200)]
+    send(router, [(text, 20 + 20 * (text[0] == "2") + index % 7) for index, text in enumerate(texts)])
+    shown = wait_until(lambda: router.rollout()["dry_run"], 10, "what it would have done")
+    assert shown[0]["guard"] == "outcome:conversion" and "differs by 2" in shown[0]["reason"] and router.rollout()["phase"] == "Progressing"
+
+
+def test_missing_labels_hold_the_steps_and_decide_nothing(versions):
+    router, *_ = versions
+    begin(router, guard=ACCURACY)
+    texts = [assigned(router) for _ in range(300)]
+    send(router, [(text, 0) for text in texts if text[0] == "2"])
+    assert router.rollout()["note"].startswith("held: outcome:conversion") and router.rollout()["phase"] == "Progressing"
+
+
+def test_a_guard_names_a_metric_of_the_service(versions):
+    router, *_ = versions
+    for guard, complaint in (({"metric": "clicks"}, "no outcome 'clicks' in router.yaml; it has conversion"), ({"metric": "conversion", "margin": 1}, "below its range")):
+        refused = router.post("/v1/rollouts", {"service": "digits", "canary": "2", "steps": [hold(50)], "guard": {"outcomes": [guard]}})
+        assert refused.status == 400 and complaint in refused.json["error"], refused.body
 
 
 @pytest.mark.parametrize("outcomes, complaint", [

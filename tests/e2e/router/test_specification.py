@@ -138,6 +138,7 @@ BESIDE = {
     ("steps", "[]", "shadow"): {"percent": 10}, ("steps", "[]", "promote"): {"bake": "30m"},
     ("guard", "slices", "[]"): {"name": "country", "header": "x-country"},
     ("guard", "prometheus"): QUERY, ("guard", "prometheus", "[]"): QUERY,
+    ("guard", "outcomes"): {"metric": "accuracy"}, ("guard", "outcomes", "[]"): {"metric": "accuracy"},
 }
 STEPS_AROUND = {"shadow": ([], [100]), "pause": ([5], []), "promote": ([5], [])}  # before and after a step of that kind
 ABSENT = object()
@@ -191,6 +192,8 @@ REFUSED = [
     {"guard": {"prometheus": []}}, {"guard": {"prometheus": {"name": "x"}}},
     {"guard": {"prometheus": {"name": "a b", "address": "http://p", "query": "q", "max": 1}}},
     {"guard": {"prometheus": {"name": "a", "address": "p:9090", "query": "q", "max": 1}}},
+    {"guard": {"outcomes": []}}, {"guard": {"outcomes": "accuracy"}}, {"guard": {"outcomes": ["accuracy"]}}, {"guard": {"outcomes": {"margin": 1}}},
+    {"guard": {"outcomes": [{"metric": "a", "margin": -1}]}},
     {"guard": {"slices": "country"}}, {"guard": {"slices": [{"name": "a"}]}}, {"guard": {"slices": [{"header": "x-a"}]}},
     {"guard": {"slices": [{"name": "a=b", "header": "x-a"}]}}, {"guard": {"slices": [{"name": "a", "header": "x a"}]}},
     {"guard": {"slices": [{"name": "a", "header": "x-a", "label": True}]}}, {"guard": {"slices": [{"name": "a", "label": False}]}},

@@ -131,10 +131,12 @@ TEST(Spec, HasTheDefaultsThatTheSchemaStates) {
   ASSERT_TRUE(schema) << schema.error().message;
   std::map<std::string, std::string> stated;
   stated_defaults(*schema, *schema->find("$defs"), "", stated);
-  std::erase_if(stated, [](const auto& entry) { return entry.first.starts_with("guard.prometheus."); });  // again, for one without a list
+  std::erase_if(stated, [](const auto& entry) {
+    return entry.first.starts_with("guard.prometheus.") || entry.first.starts_with("guard.outcomes.");
+  });  // again, for one without a list
 
   // A specification is printed with every default written out.
-  const auto spec = parse_with("guard: {prometheus: {name: q, address: 'http://p', query: x, max: 1}}");
+  const auto spec = parse_with("guard: {prometheus: {name: q, address: 'http://p', query: x, max: 1}, outcomes: {metric: accuracy}}");
   ASSERT_TRUE(spec) << spec.error().message;
   const std::string printed = print_spec(*spec);
   std::map<std::string, std::string> written;
@@ -142,6 +144,7 @@ TEST(Spec, HasTheDefaultsThatTheSchemaStates) {
     scalars_below(*config::Node::parse(printed, "printed").value().find(part), written);
   written["capacity"] = config::Node::parse(printed, "printed").value().find("capacity")->text().value();
   for (const char* given : {"name", "address", "query", "max"}) written.erase(std::string("guard.prometheus[0].") + given);
+  written.erase("guard.outcomes[0].metric");
   EXPECT_EQ(stated.extract("guard.resources").mapped(), "auto");      // short for its keys
   EXPECT_EQ(written.extract("guard.output.output").mapped(), "");     // the first one: no name
   EXPECT_EQ(written.extract("certify.onTimeout").mapped(), "pause");  // its only value
@@ -217,7 +220,7 @@ TEST(Spec, PrintsWhatItReadsBack) {
         "guard: {output: {output: 'a \"b\": c', drift: off}}", "guard: {output: {compare: values, maxDisagreement: 3%, shadow: 0}}",
         "dryRun: [output]",
         "guard: {slices: [{name: a, header: b}, {name: c, json: '/d \"~1'}, {name: e, bytes: [1, 2]}, {name: f, label: true}]}",
-        "shield: {hedge: \"off\"}",
+        "shield: {hedge: \"off\"}", "guard: {outcomes: [{metric: accuracy, margin: 0.0125}, {metric: basket}]}",
         "guard: {prometheus: {name: q, address: 'http://p:9090', query: 'rate(x{a=\"b\\\\n\"}[1m]) > 0', max: 1e-3, interval: 1m}}",
         "guard: {resources: \"off\"}",
         "guard: {resources: {path: /m, port: 8002, interval: 1s, memory: a_b, descriptors: \"off\", gpuMemory: \"off\", cpu: c:d, "
@@ -304,6 +307,26 @@ guard:
            {"[{name: a, address: 'http://p', query: up, max: 1, interval: 1ms}]", "at least 100ms"},
            {"[{name: a, address: 'http://p', query: up, max: 1}, {name: a, address: 'http://p', query: up, max: 2}]", "given twice"}})
     EXPECT_THAT(complaint(std::string("guard: {prometheus: ") + guard + "}"), HasSubstr(words)) << guard;
+}
+
+TEST(Spec, ReadsLimitsOfOutcomes) {
+  const auto spec = parse_with("guard: {outcomes: [{metric: accuracy, margin: 0.01}, {metric: basket}]}");
+  ASSERT_TRUE(spec) << spec.error().message;
+  ASSERT_EQ(spec->guard.outcomes.size(), 2u);
+  EXPECT_EQ(spec->guard.outcomes[0].metric, "accuracy");
+  EXPECT_EQ(spec->guard.outcomes[0].margin, 0.01);
+  EXPECT_EQ(spec->guard.outcomes[1].margin, 0);
+  for (const auto& [guard, words] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"[]", "1 to 16"},
+                                                                  {"accuracy", "1 to 16"},
+                                                                  {"[accuracy]", "must be a map"},
+                                                                  {"[{margin: 1}]", "metric"},
+                                                                  {"[{metric: ''}]", "must be the name of one"},
+                                                                  {"[{metric: a, margin: -1}]", "margin"},
+                                                                  {"[{metric: a, margin: 1%}]", "margin"},
+                                                                  {"[{metric: a, limit: 1}]", "unknown key 'limit'"},
+                                                                  {"[{metric: a}, {metric: a, margin: 1}]", "given twice"}})
+    EXPECT_THAT(complaint(std::string("guard: {outcomes: ") + guard + "}"), HasSubstr(words)) << guard;
 }
 
 TEST(Spec, ReadsSlices) {
