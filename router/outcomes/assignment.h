@@ -2,8 +2,10 @@
 //
 //   x-serin-assigned: 2;1=950000,2=50000;00000000c0ffee42;1764437000123
 //
-// It has the version that was drawn, the shares in parts per million of the versions among which it was, the ID of the draw, and its time in
-// milliseconds since 1970. So no router needs to remember the request: an outcome may come days later, after restarts, and at any router. Odd
+// First the version that was drawn. Then the shares of the versions among which it was, in parts per million. Last the ID of the draw and its
+// time, in milliseconds since 1970.
+//
+// So no router needs to remember the request: an outcome may come days later, after restarts, and at any router. Odd
 // characters of names are escaped (%3B).
 #pragma once
 
