@@ -22,6 +22,7 @@ enum ExitCode : int {
 /// Each adds one command. When it runs, it stores its exit code.
 void add_serve(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
+void add_compare(CLI::App& app, int& exit_code);
 void add_eval(CLI::App& app, int& exit_code);
 void add_predict(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);

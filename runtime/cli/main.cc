@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   int exit_code = kYes;
   add_serve(app, exit_code);
   add_check(app, exit_code);
+  add_compare(app, exit_code);
   add_eval(app, exit_code);
   add_predict(app, exit_code);
   add_bench(app, exit_code);

@@ -7,7 +7,7 @@ import pytest
 from reference_pages import page, rows, section, serin, source, words
 
 PAGE = "runtime/cli/REFERENCE.md"
-COMMANDS = ["serve", "check", "eval", "predict", "bench", "inspect", "plan", "tune", "load", "route", "release", "up", "version"]
+COMMANDS = ["serve", "check", "compare", "eval", "predict", "bench", "inspect", "plan", "tune", "load", "route", "release", "up", "version"]
 ACTIONS = ["start", "apply", "diff", "status", "watch", "set-weight", "pause", "resume", "promote", "abort", "undo", "retry", "outcomes", "explain", "history", "validate",
            "import", "simulate", "drill", "schema"]
 REGISTRY = ["add", "list", "show", "tag", "retire", "attach", "pull", "history", "verify", "gc"]

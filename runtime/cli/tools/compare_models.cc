@@ -1,0 +1,261 @@
+// compare_models.cc: `serin compare`: runs two versions of a model on the same inputs, node by node, and names the first that differ.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "runtime/cli/commands.h"
+#include "runtime/cli/engine_flags.h"
+#include "runtime/cli/tools/divergence.h"
+#include "runtime/samples/data_sets.h"
+#include "runtime/samples/made_up_tensors.h"
+
+namespace serin::cli {
+namespace {
+
+namespace json = boost::json;
+
+struct CompareOptions {
+  std::string reference, candidate, data;
+  EngineFlags engine;
+  int64_t batch = 1;
+  Tolerance tolerance;
+  bool json = false;
+};
+
+int fail_compare(const Error& error) {
+  std::fprintf(stderr, "serin compare: %s\n", error.message.c_str());
+  return error.code == Code::kInvalidArgument || error.code == Code::kNotFound ? kUsage : kCannotRun;
+}
+
+/// One version, of which every paired result is an output.
+struct Version {
+  graph::Graph graph;
+  std::shared_ptr<engine::Model> model;
+};
+
+Result<graph::Graph> read(const std::string& path, const Engine& engine) {
+  auto graph = engine::read_model(path, engine.options);
+  if (!graph) return graph.error().in(path);
+  if (const Status inferred = graph::infer_shapes(*graph); !inferred) return inferred.error().in(path);
+  return graph;
+}
+
+Result<Version> load(graph::Graph graph, std::span<const graph::ValueId> results, const std::string& path, const CompareOptions& options,
+                     const Engine& engine) {
+  graph::Graph shown = graph;
+  show_all_results(shown, results);
+  auto loaded = load_model(options.engine, engine, std::move(shown), options.batch);
+  if (!loaded) return loaded.error().in(path);
+  return Version{.graph = std::move(graph), .model = loaded->model};
+}
+
+struct Inputs {
+  std::string name;
+  std::vector<engine::Value> values;
+};
+
+Result<std::vector<Inputs>> read_inputs(const CompareOptions& options, const engine::Model& model) {
+  std::vector<Inputs> all;
+  if (options.data.empty()) {
+    SERIN_TRY(const graph::Bindings bindings, bindings_of(model, options.engine, options.batch));
+    SERIN_TRY(auto values, samples::made_up_values(model, bindings));
+    all.push_back({"generated inputs", std::move(values)});
+    return all;
+  }
+  SERIN_TRY(const std::vector<samples::DataSet> sets, samples::find_data_sets(options.data));
+  for (const samples::DataSet& set : sets) {
+    SERIN_TRY(auto values, samples::read_values(set, "input", model.inputs()));
+    if (values.size() != model.inputs().size())
+      return Error{Code::kInvalidArgument,
+                   fmt::format("{}: there are {} inputs, the model has {}", set.folder, values.size(), model.inputs().size())};
+    all.push_back({set.name, std::move(values)});
+  }
+  return all;
+}
+
+/// The values in the order of the candidate's inputs: by name, or by place where the names differ.
+Result<std::vector<engine::Value>> ordered_for(const engine::Model& candidate, const engine::Model& reference,
+                                               const std::vector<engine::Value>& values) {
+  if (candidate.inputs().size() != reference.inputs().size())
+    return Error{Code::kInvalidArgument, fmt::format("the reference has {} inputs, the candidate {}: they cannot be given the same",
+                                                     reference.inputs().size(), candidate.inputs().size())};
+  std::vector<engine::Value> ordered;
+  for (size_t i = 0; i < candidate.inputs().size(); ++i) {
+    const auto named = std::ranges::find(reference.inputs(), candidate.inputs()[i].name, &engine::TensorInfo::name);
+    const size_t from = named == reference.inputs().end() ? i : static_cast<size_t>(named - reference.inputs().begin());
+    if (reference.inputs()[from].dtype != candidate.inputs()[i].dtype)
+      return Error{Code::kInvalidArgument,
+                   fmt::format("input '{}' is {} in the reference and {} in the candidate", candidate.inputs()[i].name,
+                               dtype_name(reference.inputs()[from].dtype), dtype_name(candidate.inputs()[i].dtype))};
+    ordered.push_back(values[from]);
+  }
+  return ordered;
+}
+
+struct OutputDifference {
+  std::string name;
+  Comparison comparison;
+};
+
+struct Found {
+  std::string inputs;
+  Divergence divergence;
+  std::vector<OutputDifference> outputs;
+  bool match = true;
+};
+
+Result<Found> compare_on(const Inputs& inputs, const Pairing& pairing, const Version& reference, const Version& candidate,
+                         const Tolerance& tolerance) {
+  SERIN_TRY(const std::vector<engine::Value> first, reference.model->run(inputs.values));
+  SERIN_TRY(const std::vector<engine::Value> ordered, ordered_for(*candidate.model, *reference.model, inputs.values));
+  SERIN_TRY(const std::vector<engine::Value> second, candidate.model->run(ordered));
+  const size_t shown = pairing.results.size();
+  Found found{.inputs = inputs.name,
+              .divergence = find_divergence(pairing, reference.graph, candidate.graph, std::span(first).first(shown),
+                                            std::span(second).first(shown), tolerance)};
+  if (first.size() != second.size())
+    return Error{Code::kInvalidArgument,
+                 fmt::format("the reference has {} outputs, the candidate {}", first.size() - shown, second.size() - shown)};
+  for (size_t i = shown; i < first.size(); ++i) {
+    if (!first[i].tensor || !second[i].tensor) continue;  // sequences: their elements are results of nodes
+    Comparison comparison = compare(engine::view_of(*second[i].tensor), engine::view_of(*first[i].tensor), tolerance);
+    found.match &= comparison.match;
+    found.outputs.push_back({std::string(reference.graph.output_names()[i - shown]), std::move(comparison)});
+  }
+  return found;
+}
+
+std::string error_of(const Comparison& comparison) {
+  return comparison.max_absolute_at < 0
+             ? comparison.why_not
+             : fmt::format("largest difference {:.3g}, relative L2 {:.3g}", comparison.max_absolute, comparison.relative_l2);
+}
+
+constexpr size_t kMostShown = 10;
+
+void print_origin(const Origin& origin) {
+  fmt::print("  node '{}' ({}): {}{}, {}\n", origin.node, origin.op, origin.result, origin.shape.str(), error_of(origin.comparison));
+  for (const WeightDifference& weight : origin.weights) fmt::print("    weight '{}': {}\n", weight.name, error_of(weight.comparison));
+  for (const std::string& name : origin.attributes) fmt::print("    attribute '{}' differs\n", name);
+  if (origin.after_unpaired) fmt::print("    an input comes from nodes that only one of the models has\n");
+  if (origin.weights.empty() && origin.attributes.empty() && !origin.after_unpaired)
+    fmt::print("    same inputs, weights and attributes: the computation itself differs\n");
+}
+
+void print(const Found& found) {
+  const Divergence& divergence = found.divergence;
+  fmt::print("{}: {} of {} results differ, {} weights differ\n", found.inputs, divergence.different,
+             divergence.equal + divergence.different, divergence.weights.size());
+  if (!divergence.origins.empty())
+    fmt::print("the first {} differ{} although no input does:\n", divergence.origins.size() == 1 ? "node" : "nodes",
+               divergence.origins.size() == 1 ? "s" : "");
+  for (size_t i = 0; i < std::min(kMostShown, divergence.origins.size()); ++i) print_origin(divergence.origins[i]);
+  if (divergence.origins.size() > kMostShown) fmt::print("  and {} more\n", divergence.origins.size() - kMostShown);
+  for (const OutputDifference& output : found.outputs)
+    fmt::print("output '{}': {}\n", output.name, output.comparison.match ? "equal" : error_of(output.comparison));
+}
+
+json::object json_of(const Comparison& comparison) {
+  return {{"match", comparison.match},
+          {"why", comparison.why_not},
+          {"mismatches", comparison.mismatches},
+          {"max_absolute_error", comparison.max_absolute},
+          {"relative_l2_error", comparison.relative_l2}};
+}
+
+json::object json_of(const Found& found) {
+  const auto named = [](const auto& list) {
+    json::array array;
+    for (const auto& each : list) {
+      json::object entry = json_of(each.comparison);
+      entry["name"] = each.name;
+      array.push_back(std::move(entry));
+    }
+    return array;
+  };
+  json::array origins;
+  for (const Origin& origin : found.divergence.origins)
+    origins.push_back({{"node", origin.node},
+                       {"op", origin.op},
+                       {"result", origin.result},
+                       {"shape", json::array(origin.shape.begin(), origin.shape.end())},
+                       {"difference", json_of(origin.comparison)},
+                       {"weights", named(origin.weights)},
+                       {"attributes", json::array(origin.attributes.begin(), origin.attributes.end())},
+                       {"after_unpaired", origin.after_unpaired}});
+  return {{"inputs", found.inputs},
+          {"match", found.match},
+          {"equal", found.divergence.equal},
+          {"different", found.divergence.different},
+          {"weights", named(found.divergence.weights)},
+          {"origins", std::move(origins)},
+          {"outputs", named(found.outputs)}};
+}
+
+Result<std::vector<Found>> compare_all(const CompareOptions& options, const Engine& engine, Pairing& pairing) {
+  SERIN_TRY(graph::Graph first, read(options.reference, engine));
+  SERIN_TRY(graph::Graph second, read(options.candidate, engine));
+  SERIN_TRY(pairing, pair_nodes(first, second));
+  std::vector<graph::ValueId> firsts, seconds;
+  for (const ResultPair& pair : pairing.results) {
+    firsts.push_back(pair.first);
+    seconds.push_back(pair.second);
+  }
+  SERIN_TRY(const Version reference, load(std::move(first), firsts, options.reference, options, engine));
+  SERIN_TRY(const Version candidate, load(std::move(second), seconds, options.candidate, options, engine));
+  SERIN_TRY(const std::vector<Inputs> all, read_inputs(options, *reference.model));
+  std::vector<Found> found;
+  for (const Inputs& inputs : all) {
+    auto one = compare_on(inputs, pairing, reference, candidate, options.tolerance);
+    if (!one) return one.error().in(inputs.name);
+    found.push_back(*std::move(one));
+  }
+  return found;
+}
+
+int run_compare(const CompareOptions& options) {
+  const auto engine = make_engine(options.engine);
+  if (!engine) return fail_compare(engine.error());
+  Pairing pairing;
+  const auto all = compare_all(options, *engine, pairing);
+  if (!all) return fail_compare(all.error());
+  const bool match = std::ranges::all_of(*all, &Found::match);
+  if (options.json) {
+    json::array sets;
+    for (const Found& found : *all) sets.push_back(json_of(found));
+    fmt::print("{}\n", json::serialize(json::object{{"match", match},
+                                                    {"by_name", pairing.by_name},
+                                                    {"only_reference", pairing.only_first},
+                                                    {"only_candidate", pairing.only_second},
+                                                    {"data_sets", std::move(sets)}}));
+    return match ? kYes : kNo;
+  }
+  fmt::print("nodes of both are paired by {}; {} are only in the reference, {} only in the candidate\n", pairing.by_name ? "name" : "place",
+             pairing.only_first, pairing.only_second);
+  for (const Found& found : *all) print(found);
+  return match ? kYes : kNo;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("compare", "Run two versions of a model on the same inputs, and name the first nodes that differ");
+  auto options = std::make_shared<CompareOptions>();
+  command->add_option("reference", options->reference, "file or folder of a model, such as that of stable")->required();
+  command->add_option("candidate", options->candidate, "the same of the version that is compared with it")->required();
+  command->add_option("--data", options->data, "folder with inputs, as for `check`; default: generated inputs");
+  command->add_option("--batch", options->batch, "rows of generated inputs")->capture_default_str();
+  command->add_option("--rtol", options->tolerance.rtol, "allowed error as a share of the expected element")->capture_default_str();
+  command->add_option("--atol", options->tolerance.atol, "allowed error as a share of the largest expected element")->capture_default_str();
+  command->add_flag("--json", options->json, "print one JSON document");
+  add_sizes(*command, options->engine);
+  add_engine_flags(*command, options->engine);
+  command->callback([options, &exit_code] { exit_code = run_compare(*options); });
+}
+
+}  // namespace serin::cli
