@@ -101,7 +101,8 @@ Result<Assignment> parse_assignment(std::string_view text) {
   const std::string_view digits = take_until(text, ';');
   const auto id = digits.size() == kIdDigits ? parse_hex<uint64_t>(digits) : std::nullopt;
   if (!id) return refused("its ID is not 16 hexadecimal digits");
-  if (parts == 4 && !(assignment.at_ms = parse_number<uint64_t>(text))) return refused("its time is not a number of milliseconds");
+  if (parts == 4) assignment.at_ms = parse_number<uint64_t>(text);
+  if (parts == 4 && !assignment.at_ms) return refused("its time is not a number of milliseconds");
   assignment.version = *version;
   assignment.id = *id;
   return assignment;
