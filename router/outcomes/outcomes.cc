@@ -20,7 +20,7 @@ uint64_t began_ms() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(then).count());
 }
 
-const auto name_of = [](const auto& metric) -> const std::string& { return metric.outcomes.config().name; };
+constexpr auto kNameOf = [](const auto& metric) -> const std::string& { return metric.outcomes.config().name; };
 
 Error no_outcomes(const std::string& service) {
   return {Code::kNotFound, fmt::format("service '{}' has no `outcomes` in router.yaml, or there is no such service", service)};
@@ -81,7 +81,7 @@ Result<Outcomes::Metrics*> Outcomes::find(const std::string& service) {
 }
 
 Result<bool> Outcomes::add(const std::string& service, Metrics& metrics, const OutcomeReport& report) {
-  const auto metric = std::ranges::find(metrics, report.metric, name_of);
+  const auto metric = std::ranges::find(metrics, report.metric, kNameOf);
   if (metric == metrics.end()) return invalid(fmt::format("metric: service '{}' has no outcome '{}'", service, report.metric));
   SERIN_TRY(const Assignment assigned, parse_assignment(report.assigned));
   SERIN_TRY(const bool counted, metric->outcomes.add(assigned, report.value));
@@ -98,7 +98,7 @@ Result<bool> Outcomes::add(const std::string& service, Metrics& metrics, const O
 Outcomes::Metric* Outcomes::find(const std::string& service, const std::string& metric) {
   const auto metrics = services_.find(service);
   if (metrics == services_.end()) return nullptr;
-  const auto found = std::ranges::find(metrics->second, metric, name_of);
+  const auto found = std::ranges::find(metrics->second, metric, kNameOf);
   return found == metrics->second.end() ? nullptr : &*found;
 }
 
