@@ -1,5 +1,6 @@
 // history.h: the record of all changes of a model, history.jsonl. Each line names the SHA-256 of the line before it, and the index names
-// that of the last one: a changed, missing or added line shows.
+// that of the last one: a changed or missing line shows. The record is the chain that ends there. In a bucket, a line off the chain is that of a
+// change whose writer found that another one had been faster.
 #pragma once
 
 #include <string>
@@ -20,6 +21,12 @@ Result<std::vector<Change>> read_history(const std::string& path, const std::str
 
 /// Adds a line after the one with that digest, and removes lines after it. Returns the digest of the new line.
 Result<std::string> append_history(const std::string& path, const std::string& last, const Change& change);
+
+struct Extended {
+  std::string text, last;  ///< last: digest of its last line
+};
+/// The same for a record that is no file here: `text` with lines for the changes at its end, where all lines before stay. Errors name `name`.
+Result<Extended> extend_history(const std::string& name, std::string text, const std::string& last, const std::vector<Change>& changes);
 
 /// The time now, or some days ago, as RFC 3339 in UTC: such texts compare as the times do.
 std::string time_now(int days_ago = 0);

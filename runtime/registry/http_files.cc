@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/net/message/message_writer.h"
 #include "runtime/registry/oci_layout.h"
 #include "runtime/registry/part_file.h"
 
@@ -20,16 +21,12 @@ constexpr auto kConnectTime = 10s, kSilence = 30s;
 constexpr auto kTextTime = 60s;
 constexpr auto kDownloadTime = std::chrono::hours(24);  // silence ends it much earlier
 constexpr auto kPause = 250ms;
-constexpr size_t kErrorPage = 1 << 20;  // bytes of an answer that is no file
+constexpr size_t kErrorPage = 1 << 20;   // bytes of an answer that is no file
+constexpr size_t kKeptPage = 64 * 1024;  // bytes of it that are looked at
+constexpr size_t kSlowest = 64 * 1024;   // bytes a second, of what is sent
 
 net::ClientOptions client_options(std::shared_ptr<const net::TlsContext> tls, size_t bytes) {
   return {.connect_timeout = kConnectTime, .silence_timeout = kSilence, .response_bytes = bytes, .tls = std::move(tls)};
-}
-
-std::string text_of(const net::Url& url) {
-  const bool is_v6 = url.origin.host.find(':') != std::string::npos, standard = url.origin.port == (url.origin.secure ? 443 : 80);
-  return fmt::format("{}://{}{}{}{}{}", url.origin.secure ? "https" : "http", is_v6 ? "[" : "", url.origin.host, is_v6 ? "]" : "",
-                     standard ? "" : fmt::format(":{}", url.origin.port), url.path);
 }
 
 /// Where an answer with that Location points (RFC 3986, 5.2, without "..").
@@ -45,13 +42,10 @@ std::optional<net::Url> follow(const net::Url& from, std::string location) {
 
 bool is_redirect(int status) { return status == 301 || status == 302 || status == 303 || status == 307 || status == 308; }
 
-Status status_error(int status, const std::string& url) {
-  const std::string said = fmt::format("{}: {} {}", url, status, net::reason_phrase(status));
-  if (status == 404 || status == 410) return Error{Code::kNotFound, said};
-  if (status == 401 || status == 403)
-    return Error{Code::kPermissionDenied, said + ": the server does not let everybody read this file; allow it, or check the address"};
-  if (status == 408 || status == 429 || status >= 500) return Error{Code::kUnavailable, said + ": try again later"};
-  return Error{Code::kUnsupported, said + ": no answer of a server of files"};
+/// Longer for a body, which may come over a slow line.
+std::chrono::nanoseconds time_for(const net::Outgoing& request) {
+  if (request.headers.has("Range")) return kDownloadTime;
+  return kTextTime + std::chrono::seconds(request.body ? request.body->size() / kSlowest : 0);
 }
 
 /// Whether the same request may succeed in a moment.
@@ -62,25 +56,53 @@ bool may_pass(Code code) {
 }  // namespace
 
 struct HttpFiles::Answer {
-  net::Response response;
-  std::string url;  ///< after redirects
+  net::Response response;  // its body: the beginning of what is no file
+  net::Url url;            // after redirects
 };
 
-HttpFiles::HttpFiles(net::Url base, std::shared_ptr<const net::TlsContext> tls)
-    : base_(std::move(base)), tls_(std::move(tls)), small_(client_options(tls_, kMostText + kErrorPage)) {}
+HttpFiles::HttpFiles(net::Url base, std::shared_ptr<const net::TlsContext> tls, std::shared_ptr<const Access> access)
+    : base_(std::move(base)), tls_(std::move(tls)), access_(std::move(access)), small_(client_options(tls_, kMostText + kErrorPage)) {}
+
+std::string text_of(const net::Url& url) {
+  return fmt::format("{}://{}{}", url.origin.secure ? "https" : "http", net::host_field(url.origin), url.path);
+}
+
+Error status_error(int status, const std::string& said) {
+  if (status == 404 || status == 410) return {Code::kNotFound, said};
+  if (status == 401 || status == 403)
+    return {Code::kPermissionDenied, said + ": the server does not let everybody read this file; allow it, or check the address"};
+  if (status == 408 || status == 429 || status >= 500) return {Code::kUnavailable, said + ": try again later"};
+  return {Code::kUnsupported, said + ": no answer of a server of files"};
+}
 
 std::string HttpFiles::url(const std::string& path) const { return fmt::format("{}/{}", text_of(base_), path); }
 
-Result<HttpFiles::Answer> HttpFiles::ask(net::Session& session, const std::string& path, net::Outgoing request,
+Error HttpFiles::refusal(const Answer& answer) const {
+  const int status = answer.response.status;
+  const std::string said = fmt::format("{}: {} {}", text_of(answer.url), status, net::reason_phrase(status));
+  return access_ && answer.url.origin == base_.origin ? access_->refusal(answer.url, answer.response, said) : status_error(status, said);
+}
+
+Result<HttpFiles::Answer> HttpFiles::ask(net::Session& session, const std::string& path, const net::Outgoing& request,
                                          const net::Session::Use& use) const {
   net::Url url{.origin = base_.origin, .path = fmt::format("{}/{}", base_.path, path)};
-  const auto time = request.headers.has("Range") ? std::chrono::nanoseconds(kDownloadTime) : kTextTime;
   for (int redirects = 0;; ++redirects) {
-    request.target = url.path;
-    auto response = session.receive(url.origin, request, time, use);
+    net::Outgoing asked = request;
+    asked.target = url.path;
+    // A signature or a token is for this server, not for those that it names.
+    if (access_ && url.origin == base_.origin) SERIN_CHECK(access_->authorise(url.origin, asked));
+    std::string page;
+    auto response = session.receive(url.origin, asked, time_for(request), [&](int status, std::string_view bytes) {
+      if (status < 300)
+        use(status, bytes);
+      else
+        page.append(bytes.substr(0, kKeptPage - page.size()));
+    });
     if (!response) return response.error().in(text_of(url));
-    if (!is_redirect(response->status)) return Answer{*std::move(response), text_of(url)};
+    response->body = std::move(page);
     const std::string_view location = response->headers.get("Location");
+    const bool follows = (request.method == "GET" || request.method == "HEAD") && !(access_ && location.empty());
+    if (!is_redirect(response->status) || !follows) return Answer{*std::move(response), url};
     const auto next = follow(url, std::string(location));
     const std::string said = fmt::format("{}: {}", text_of(url), response->status);
     if (!next) return Error{Code::kCorrupt, fmt::format("{}: redirects to no URL ('{}')", said, location)};
@@ -93,23 +115,33 @@ Result<HttpFiles::Answer> HttpFiles::ask(net::Session& session, const std::strin
   }
 }
 
+Result<net::Response> HttpFiles::send(const std::string& path, const net::Outgoing& request, size_t limit) const {
+  for (int failures = 1;; ++failures) {
+    std::string text;
+    auto answer = ask(small_, path, request, [&](int, std::string_view bytes) {
+      if (text.size() <= limit) text.append(bytes);
+    });
+    if (answer && text.size() > limit)
+      return Error{Code::kTooLarge, fmt::format("{}: has more than {} bytes, the limit of such a file", text_of(answer->url), limit)};
+    const int status = answer ? answer->response.status : 0;
+    if (status == 304 || (status >= 200 && status < 300)) {
+      answer->response.body = std::move(text);
+      return std::move(answer->response);
+    }
+    Error error = answer ? refusal(*answer) : answer.error();
+    if (failures == kAttempts || !may_pass(error.code)) return error;
+    std::this_thread::sleep_for(kPause * failures);
+  }
+}
+
 Result<std::optional<TextFile>> HttpFiles::read(const std::string& path, size_t limit, const std::string& tag) const {
   net::Outgoing request;
   request.headers.set("Cache-Control", "no-cache");
   if (!tag.empty()) request.headers.set("If-None-Match", tag);
-  for (int failures = 1;; ++failures) {
-    std::string text;
-    const auto answer = ask(small_, path, request, [&](int status, std::string_view bytes) {
-      if (status == 200 && text.size() <= limit) text.append(bytes);
-    });
-    if (answer && answer->response.status == 304 && !tag.empty()) return std::optional<TextFile>();
-    if (answer && text.size() > limit)
-      return Error{Code::kTooLarge, fmt::format("{}: has more than {} bytes, the limit of such a file", answer->url, limit)};
-    if (answer && answer->response.status == 200) return TextFile{std::move(text), std::string(answer->response.headers.get("ETag"))};
-    Error error = answer ? status_error(answer->response.status, answer->url).error() : answer.error();
-    if (failures == kAttempts || !may_pass(error.code)) return error;
-    std::this_thread::sleep_for(kPause * failures);
-  }
+  SERIN_TRY(net::Response answer, send(path, request, limit));
+  if (answer.status == 304 && !tag.empty()) return std::optional<TextFile>();
+  if (answer.status != 200) return status_error(answer.status, fmt::format("{}: {}", url(path), answer.status));
+  return TextFile{std::move(answer.body), std::string(answer.headers.get("ETag"))};
 }
 
 Status HttpFiles::download(const std::string& path, const Contents& wanted, const std::string& to) const {
@@ -164,7 +196,7 @@ Status HttpFiles::ask_for_rest(const std::string& path, uint64_t bytes, PartFile
   }
   if (!answer) return answer.error();
   const int status = answer->response.status;
-  return status == 200 || status == 206 ? Status() : status_error(status, answer->url);
+  return status == 200 || status == 206 ? Status() : Status(refusal(*answer));
 }
 
 }  // namespace serin::registry

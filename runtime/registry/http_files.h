@@ -1,4 +1,4 @@
-// http_files.h: plain files below a URL, for threads that may wait: small ones as texts, large ones into a file that can be continued.
+// http_files.h: files below a URL, for threads that may wait: small ones as texts, large ones into a file that can be continued.
 //
 //   HttpFiles files(url, tls);
 //   SERIN_TRY(const auto read, files.read("digits/index.json", kMostText, tag));
@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/result.h"
 #include "runtime/net/http.h"
@@ -21,6 +22,16 @@
 namespace serin::registry {
 
 class PartFile;
+
+/// A server that is more than one of plain files: what its requests have in addition, and what its refusals say.
+class Access {
+ public:
+  virtual ~Access() = default;
+  /// Adds a signature, for example. Called for each attempt, and only for requests to the server of the base URL.
+  virtual Status authorise(const net::Origin& origin, net::Outgoing& request) const = 0;
+  /// The meaning of an answer that is no file; `said`: its URL and status. `answer.body` has the beginning of its body.
+  virtual Error refusal(const net::Url& url, const net::Response& answer, const std::string& said) const = 0;
+};
 
 struct TextFile {
   std::string text;
@@ -35,26 +46,37 @@ struct Contents {
 /// For one thread at a time.
 class HttpFiles {
  public:
-  HttpFiles(net::Url base, std::shared_ptr<const net::TlsContext> tls);
+  /// `access`: null: plain files.
+  HttpFiles(net::Url base, std::shared_ptr<const net::TlsContext> tls, std::shared_ptr<const Access> access = nullptr);
 
   /// Nothing: it is still the one with that tag. Errors: kNotFound (404, 410), kPermissionDenied (401, 403), kTooLarge (over `limit` bytes),
-  /// kUnavailable, kDeadlineExceeded, kIo, kCorrupt.
+  /// kUnavailable, kDeadlineExceeded, kIo, kCorrupt; those of Access.
   Result<std::optional<TextFile>> read(const std::string& path, size_t limit, const std::string& tag = {}) const;
   /// The bytes come into `to`.part, which a later call continues, and are compared with the digest before the file gets its name. One
   /// process at a time for each `to`. Errors: as read(), and kCorrupt: other bytes, or more of them; the part is then removed.
   Status download(const std::string& path, const Contents& wanted, const std::string& to) const;
+  /// Any other request; its target is replaced. Redirects are followed for GET and HEAD. Returns an answer of 2xx or 304, with at most `limit`
+  /// bytes. Errors: as read().
+  Result<net::Response> send(const std::string& path, const net::Outgoing& request, size_t limit) const;
 
   std::string url(const std::string& path) const;
 
  private:
   struct Answer;
-  Result<Answer> ask(net::Session& session, const std::string& path, net::Outgoing request, const net::Session::Use& use) const;
+  Result<Answer> ask(net::Session& session, const std::string& path, const net::Outgoing& request, const net::Session::Use& use) const;
+  Error refusal(const Answer& answer) const;
   Status fill(const std::string& path, uint64_t bytes, PartFile& part) const;
   Status ask_for_rest(const std::string& path, uint64_t bytes, PartFile& part) const;
 
   const net::Url base_;
   const std::shared_ptr<const net::TlsContext> tls_;
+  const std::shared_ptr<const Access> access_;
   mutable net::Session small_;
 };
+
+/// "https://HOST/PATH", without the port that the scheme implies.
+std::string text_of(const net::Url& url);
+/// The meaning of a status of a server of plain files. `said`: the URL and the status.
+Error status_error(int status, const std::string& said);
 
 }  // namespace serin::registry

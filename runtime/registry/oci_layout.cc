@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/json.hpp>
 #include <filesystem>
@@ -121,7 +122,7 @@ Status OciLayout::create() const {
   if (error) return io_error(folder_, error);
   if (!fs::exists(folder_ + "/index.json", error)) SERIN_CHECK(replace_index({}));
   SERIN_TRY(const bool whole, exists());
-  if (!whole) return write_file_atomically(folder_ + "/oci-layout", R"({"imageLayoutVersion":"1.0.0"})");
+  if (!whole) return write_file_atomically(folder_ + "/oci-layout", kLayoutMark);
   return {};
 }
 
@@ -134,19 +135,27 @@ Result<Index> parse_index(const std::string& name, const std::string& text) {
   return index;
 }
 
+Descriptor* entry_of(Index& index, std::string_view name) {
+  const auto found =
+      std::ranges::find_if(index.manifests, [&](const Descriptor& entry) { return annotation(entry.annotations, kRefName) == name; });
+  return found == index.manifests.end() ? nullptr : &*found;
+}
+
 Result<Index> OciLayout::index() const {
   const std::string path = folder_ + "/index.json";
   SERIN_TRY(const std::string text, read_file(path, kMostText));
   return parse_index(path, text);
 }
 
-Status OciLayout::replace_index(const Index& index) const {
+std::string print_index(const Index& index) {
   json::array manifests;
   for (const Descriptor& each : index.manifests) manifests.push_back(json_of(each));
   json::object object{{"schemaVersion", 2}, {"mediaType", kIndexType}, {"manifests", std::move(manifests)}};
   if (!index.annotations.empty()) object["annotations"] = json_of(index.annotations);
-  return write_file_atomically(folder_ + "/index.json", json::serialize(object));
+  return json::serialize(object);
 }
+
+Status OciLayout::replace_index(const Index& index) const { return write_file_atomically(folder_ + "/index.json", print_index(index)); }
 
 Result<Manifest> OciLayout::manifest(const std::string& digest) const {
   SERIN_TRY(const std::string text, blob(digest));

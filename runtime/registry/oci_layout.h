@@ -28,6 +28,8 @@ inline constexpr std::string_view kCreated = "org.opencontainers.image.created";
 /// kPermissionDenied or kIo, with the path.
 Error io_error(const std::filesystem::path& path, const std::error_code& error);
 
+inline constexpr std::string_view kLayoutMark = R"({"imageLayoutVersion":"1.0.0"})";  ///< of the file oci-layout
+
 using Annotations = std::map<std::string, std::string, std::less<>>;
 /// Empty if there is none.
 std::string annotation(const Annotations& annotations, std::string_view key);
@@ -55,6 +57,9 @@ inline constexpr size_t kMostText = 16 << 20;  ///< bytes of an index or a manif
 
 /// kCorrupt begins with `name`, and names the member that is wrong.
 Result<Index> parse_index(const std::string& name, const std::string& text);
+std::string print_index(const Index& index);
+/// The entry with that number or tag; null: there is none.
+Descriptor* entry_of(Index& index, std::string_view name);
 
 class OciLayout {
  public:

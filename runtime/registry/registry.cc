@@ -90,12 +90,6 @@ class Registry::Writer {
   Index& index() { return index_; }
   Result<std::vector<Version>> versions() const { return versions_of(layout_, index_); }
 
-  Descriptor* entry_of(std::string_view name) {
-    const auto found =
-        std::ranges::find_if(index_.manifests, [&](const Descriptor& entry) { return annotation(entry.annotations, kRefName) == name; });
-    return found == index_.manifests.end() ? nullptr : &*found;
-  }
-
   /// The record first: a line that the index does not name was no change.
   Status commit(const std::string& by, const std::string& event, const std::string& version, const std::string& detail) {
     auto last = index_.annotations.find(kHistory);
@@ -154,24 +148,13 @@ Status Registry::tag(const Reference& reference, const std::string& tag, const s
   const std::string number = std::to_string(version.number);
   if (version.retired)
     return Error{Code::kFailedPrecondition, fmt::format("{}:{} is retired: {}", reference.model, number, *version.retired)};
-  Descriptor moved = *writer.entry_of(number);
-  moved.annotations[std::string(kRefName)] = tag;
-  Descriptor* const before = writer.entry_of(tag);
-  if (before && before->digest == moved.digest) return {};
-  std::string was = "new";
-  if (before) {
-    const auto old = std::ranges::find(versions, before->digest, &Version::digest);
-    was = fmt::format("was {}", old == versions.end() ? before->digest : std::to_string(old->number));
-    *before = std::move(moved);
-  } else {
-    writer.index().manifests.push_back(std::move(moved));
-  }
-  return writer.commit(by, "tag", number, fmt::format("{} ({})", tag, was));
+  const std::string detail = move_tag(writer.index(), versions, version.number, tag);
+  return detail.empty() ? Status() : writer.commit(by, "tag", number, detail);
 }
 
 Status Registry::untag(const std::string& model, const std::string& tag, const std::string& by) {
   SERIN_TRY(Writer writer, Writer::open(folder_, model, /*create=*/false));
-  const Descriptor* const entry = number_of(tag) ? nullptr : writer.entry_of(tag);
+  const Descriptor* const entry = number_of(tag) ? nullptr : entry_of(writer.index(), tag);
   if (!entry) return Error{Code::kNotFound, fmt::format("{} has no tag '{}'", model, tag)};
   SERIN_TRY(const std::vector<Version> versions, writer.versions());
   const auto version = std::ranges::find(versions, entry->digest, &Version::digest);
@@ -189,7 +172,7 @@ Status Registry::retire(const Reference& reference, const std::string& reason, c
   if (!version.tags.empty())
     return Error{Code::kFailedPrecondition,
                  fmt::format("{}:{} is '{}'; give that tag to another version first", reference.model, number, version.tags.front())};
-  Descriptor* const entry = writer.entry_of(number);
+  Descriptor* const entry = entry_of(writer.index(), number);
   entry->annotations[std::string(kRetired)] = reason;
   entry->annotations[std::string(kRetiredAt)] = time_now();
   return writer.commit(by, "retire", number, reason);
@@ -208,7 +191,7 @@ Status Registry::attach(const Reference& reference, const std::string& file, con
   stored.annotations.emplace(kTitle, title);
   Manifest report{
       .artifact_type = std::string(kReportType), .subject = version.digest, .config = {}, .layers = {stored}, .annotations = {}};
-  report.subject_size = writer.entry_of(std::to_string(version.number))->size;
+  report.subject_size = entry_of(writer.index(), std::to_string(version.number))->size;
   SERIN_TRY(report.config, layout.put("application/vnd.oci.empty.v1+json", "{}"));
   report.annotations.emplace(kCreated, time_now());
   SERIN_TRY(Descriptor entry, layout.put(report));

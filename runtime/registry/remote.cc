@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "runtime/base/file.h"
 #include "runtime/registry/folder_lock.h"
@@ -15,14 +16,10 @@ namespace {
 constexpr std::string_view kPrefix = "registry+";
 constexpr int kLongestDownload = 24 * 60 * 60;  // seconds for which another process is waited for
 
-std::string blob_name(const std::string& model, std::string_view digest) {
-  return fmt::format("{}/blobs/sha256/{}", model, digest.substr(digest.find(':') + 1));
-}
-
 /// A manifest or its details, unless they are there.
 Status take_text(const HttpFiles& files, const OciLayout& layout, const std::string& model, const Descriptor& wanted) {
   if (layout.blob(wanted.digest)) return {};
-  const std::string name = blob_name(model, wanted.digest);
+  const std::string name = OciLayout(model).blob_path(wanted.digest);
   if (wanted.size > kMostText)
     return Error{Code::kTooLarge,
                  fmt::format("{}: has {} bytes by its entry, over the limit of {}", files.url(name), wanted.size, kMostText)};
@@ -48,19 +45,45 @@ Status take_manifests(const HttpFiles& files, const OciLayout& layout, const std
 
 }  // namespace
 
-bool Remote::is_address(std::string_view text) { return text.starts_with("registry+http://") || text.starts_with("registry+https://"); }
+bool Remote::is_address(std::string_view text) {
+  return text.starts_with("registry+http://") || text.starts_with("registry+https://") || S3Bucket::is_address(text);
+}
 
 Result<std::shared_ptr<Remote>> Remote::open(const std::string& address, const std::string& cache, const net::TlsClientOptions& tls) {
-  auto url = is_address(address) ? net::parse_url(std::string_view(address).substr(kPrefix.size())) : std::nullopt;
+  std::shared_ptr<const S3Bucket> bucket;
+  std::optional<net::Url> url;
+  if (S3Bucket::is_address(address)) {
+    SERIN_TRY(bucket, S3Bucket::open(address));
+    url = bucket->folder_url();
+  } else if (is_address(address)) {
+    url = net::parse_url(std::string_view(address).substr(kPrefix.size()));
+  }
   if (!url || url->path.find('?') != std::string::npos)
-    return invalid(fmt::format("'{}' is not registry+https://HOST[:PORT]/PATH, without user, '?' and '#'", address));
+    return invalid(
+        fmt::format("'{}' is not registry+https://HOST[:PORT]/PATH, without user, '?' and '#', nor s3://BUCKET[/PREFIX]", address));
   while (url->path.ends_with('/')) url->path.pop_back();
   auto context = net::TlsContext::for_client(tls);
   if (!context) return context.error().in("TLS");
-  HttpFiles files(*url, nullptr);
   constexpr size_t kDigits = 16;
-  std::string mirror = fmt::format("{}/remote/{}", cache, digest_of(files.url("")).substr(sizeof("sha256:") - 1, kDigits));
-  return std::shared_ptr<Remote>(new Remote(*std::move(url), *std::move(context), std::move(mirror)));
+  std::string mirror = fmt::format("{}/remote/{}", cache, digest_of(text_of(*url) + "/").substr(sizeof("sha256:") - 1, kDigits));
+  return std::shared_ptr<Remote>(new Remote(*std::move(url), *std::move(context), std::move(bucket), std::move(mirror)));
+}
+
+Result<std::vector<std::string>> Remote::refresh_all() {
+  if (!bucket_) return invalid(files_.url("") + ": a web server has no list of models; name one");
+  SERIN_TRY(const std::vector<std::string> folders, S3Bucket::folders(bucket_, tls_));
+  std::vector<std::string> models;
+  for (const std::string& folder : folders) {
+    if (!is_name(folder)) continue;
+    const Status done = refresh(folder);
+    if (done)
+      models.push_back(folder);
+    else if (done.error().code != Code::kNotFound)
+      return done.error();
+  }
+  if (models.empty()) return Error{Code::kNotFound, files_.url("") + ": no registry there: none of its folders is a model"};
+  models_ = std::move(models);
+  return models_;
 }
 
 Status Remote::refresh(const std::string& model) {
@@ -96,7 +119,7 @@ Status Remote::fetch(const std::string& model, const Version& version) const {
       if (there && there->digest == file.digest) continue;
       std::filesystem::remove(path, error);
     }
-    const auto done = files_.download(blob_name(model, file.digest), {file.digest, file.bytes}, path);
+    const auto done = files_.download(OciLayout(model).blob_path(file.digest), {file.digest, file.bytes}, path);
     if (!done) return done.error().in(fmt::format("{}:{}, file '{}'", model, version.number, file.path));
   }
   return {};

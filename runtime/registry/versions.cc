@@ -136,6 +136,21 @@ Result<Version> choose(const std::vector<Version>& versions, const Reference& re
   return *found;
 }
 
+std::string move_tag(Index& index, const std::vector<Version>& versions, uint64_t number, const std::string& tag) {
+  Descriptor moved = *entry_of(index, std::to_string(number));
+  moved.annotations[std::string(kRefName)] = tag;
+  Descriptor* const before = entry_of(index, tag);
+  if (!before) {
+    index.manifests.push_back(std::move(moved));
+    return tag + " (new)";
+  }
+  if (before->digest == moved.digest) return {};
+  const auto old = std::ranges::find(versions, before->digest, &Version::digest);
+  std::string was = old == versions.end() ? before->digest : std::to_string(old->number);
+  *before = std::move(moved);
+  return fmt::format("{} (was {})", tag, was);
+}
+
 std::string content_of(std::vector<StoredFile> files) {
   std::ranges::sort(files, {}, [](const StoredFile& file) { return std::pair(file.settings, file.path); });
   std::string text;

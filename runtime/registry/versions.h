@@ -28,6 +28,9 @@ Result<std::vector<Version>> versions_of(const OciLayout& layout, const Index& i
 /// One of the list. kNotFound names what there is; kFailedPrecondition: it is retired, and not named by its digest.
 Result<Version> choose(const std::vector<Version>& versions, const Reference& reference, bool also_retired);
 
+/// Gives the entry of a version one more name, which any other loses. Returns the line of the record, "production (was 1)"; empty: it had it.
+std::string move_tag(Index& index, const std::vector<Version>& versions, uint64_t number, const std::string& tag);
+
 /// Digest of the names and contents of files: two models with the same files have the same.
 std::string content_of(std::vector<StoredFile> files);
 /// Puts the manifest; its files are in the layout already.

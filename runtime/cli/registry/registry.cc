@@ -43,20 +43,29 @@ struct Source {
   std::shared_ptr<registry::Remote> remote;
 };
 
-Result<Source> open_source(const RegistryOptions& options, const std::string& model) {
-  if (!registry::Remote::is_address(options.folder)) return Source{Registry(options.folder), nullptr};
+Result<std::shared_ptr<registry::Remote>> open_remote(const RegistryOptions& options, const std::string& address) {
   const std::string cache = options.cache.empty() && !cache_folder().empty() ? cache_folder() + "/models" : options.cache;
   if (cache.empty()) return invalid("there is no folder for what is downloaded: give one with --registry-cache");
   SERIN_TRY(const net::TlsClientOptions tls, client_options_of(options.tls));
-  SERIN_TRY(auto remote, registry::Remote::open(options.folder, cache, tls));
-  SERIN_CHECK(remote->refresh(model));
+  SERIN_TRY(auto remote, registry::Remote::open(address, cache, tls));
+  return remote;
+}
+
+/// `model`: empty: all of them.
+Result<Source> open_source(const RegistryOptions& options, const std::string& model) {
+  if (!registry::Remote::is_address(options.folder)) return Source{Registry(options.folder), nullptr};
+  SERIN_TRY(auto remote, open_remote(options, options.folder));
+  if (model.empty())
+    SERIN_CHECK(remote->refresh_all());
+  else
+    SERIN_CHECK(remote->refresh(model));
   return Source{Registry(remote->mirror()), remote};
 }
 
 /// For what changes a registry, or reads more of it than a server of files is asked for.
 Status only_local(const RegistryOptions& options) {
   if (!registry::Remote::is_address(options.folder)) return {};
-  return invalid(options.folder + ": a remote registry can be read with list, show and pull; do this where its folder is");
+  return invalid(options.folder + ": a remote registry can be read with list, show and pull, and pushed to; do this where its folder is");
 }
 
 void print(const json::value& value) { fmt::print("{}\n", json::serialize(value)); }
@@ -82,13 +91,11 @@ Status add(const RegistryOptions& options) {
 }
 
 Status list(const RegistryOptions& options) {
-  if (options.name.empty() && registry::Remote::is_address(options.folder))
-    return invalid(options.folder + ": a server of files has no list of models; name one");
   SERIN_TRY(const Source source, open_source(options, options.name));
   const Registry& registry = source.registry;
   std::vector<std::string> models{options.name};
   if (options.name.empty()) {
-    SERIN_TRY(models, registry.models());
+    SERIN_TRY(models, source.remote ? source.remote->models() : registry.models());
   }
   json::array all;
   for (const std::string& model : models) {
@@ -155,6 +162,24 @@ Status pull(const RegistryOptions& options) {
   return {};
 }
 
+Status push(const RegistryOptions& options) {
+  SERIN_TRY(const Reference reference, Reference::parse(options.name));
+  if (!registry::Remote::is_address(options.path))
+    return invalid(options.path + " is not s3://BUCKET[/PREFIX]; to a folder, copy the registry's");
+  SERIN_TRY(const auto remote, open_remote(options, options.path));
+  SERIN_TRY(const registry::Pushed pushed, remote->push(options.folder, reference, options.by));
+  const Version& version = pushed.version;
+  if (options.json) {
+    json::object object = json_of(reference.model, version);
+    object["existed"] = pushed.existed;
+    print(object);
+  } else {
+    fmt::print("{}/{}:{} {} {}\n", options.path, reference.model, version.number,
+               pushed.existed ? "was there already:" : "pushed:", version.digest);
+  }
+  return {};
+}
+
 Status history(const RegistryOptions& options) {
   SERIN_TRY(const std::vector<registry::Change> changes, Registry(options.folder).history(options.name));
   json::array all;
@@ -215,7 +240,9 @@ void add_registry(CLI::App& app, int& exit_code) {
     auto* command = registry->add_subcommand(name, help);
     auto options = std::make_shared<RegistryOptions>();
     options->by = user_and_host();
-    command->add_option("registry", options->folder, "folder of the registry; for list, show and pull also registry+https://HOST/PATH")
+    command
+        ->add_option("registry", options->folder,
+                     "folder of the registry; for list, show and pull also s3://BUCKET/PREFIX or registry+https://HOST/PATH")
         ->required();
     command->callback([options, run = std::move(run), &exit_code] { exit_code = run(*options); });
     return std::pair(command, options.get());
@@ -253,7 +280,7 @@ void add_registry(CLI::App& app, int& exit_code) {
   const auto [listing, listed] = action("list", "List models and versions", reported("list", list, Place::kAny));
   const auto from_afar = [](CLI::App* command, RegistryOptions* options) {
     command->add_option("--registry-cache", options->cache,
-                        "folder for what is downloaded from registry+https://...; default: serin/models in $XDG_CACHE_HOME or in ~/.cache");
+                        "folder for what is downloaded from remote registries; default: serin/models in $XDG_CACHE_HOME or in ~/.cache");
     add_tls_flags(*command, options->tls);
   };
   from_afar(listing, listed);
@@ -289,6 +316,14 @@ void add_registry(CLI::App& app, int& exit_code) {
   from_afar(pulling, pulled);
   pulling->add_option("into", pulled->path, "folder of models: the version becomes INTO/MODEL/NUMBER")->required();
   as_json(pulling, pulled);
+
+  const auto [pushing, pushed] =
+      action("push", "Upload a version, with its reports and tag, to a registry in a bucket", reported("push", push));
+  which(pushing, pushed);
+  pushing->add_option("to", pushed->path, "s3://BUCKET[/PREFIX]: the registry there, which the first push makes")->required();
+  from_afar(pushing, pushed);
+  who(pushing, pushed);
+  as_json(pushing, pushed);
 
   const auto [recalling, recalled] = action("history", "Print all changes of a model", reported("history", history));
   recalling->add_option("model", recalled->name, "name of the model")->required();

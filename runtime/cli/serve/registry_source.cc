@@ -51,22 +51,49 @@ Result<Place> parse(std::string text) {
   return Place{slash == std::string::npos ? "." : text.substr(0, std::max<size_t>(slash, 1)), std::move(reference)};
 }
 
-/// A server of files has no list of models, so the last part is one.
-Result<Place> parse_remote(const std::string& text, const std::string& cache, const std::string& ca,
-                           std::map<std::string, std::shared_ptr<Remote>>& known) {
-  const size_t slash = text.rfind('/'), host = text.find("://") + 3;
-  if (slash < host || slash + 1 == text.size())
-    return invalid(fmt::format("'{}' names no model: a place is registry+https://HOST/PATH/MODEL[:TAG]", text));
-  const std::string last = text.substr(slash + 1);
-  SERIN_TRY(Reference reference, Reference::parse(last));
-  if (last.find_first_of(":@") == std::string::npos) reference.version = kTag;
-  std::shared_ptr<Remote>& remote = known[text.substr(0, slash)];
-  if (!remote) {
-    SERIN_TRY(remote, Remote::open(text.substr(0, slash), cache, {.ca = ca}));
+/// Remote registries by their address, so that places in one share its mirror and what is known of it.
+class Remotes {
+ public:
+  Remotes(std::string cache, std::string ca) : cache_(std::move(cache)), ca_(std::move(ca)) {}
+
+  /// The last part is a model if it names a version, or if one lies there. A web server has no list of models, so there it is always one.
+  Result<Place> parse(std::string text) {
+    const bool has_list = registry::S3Bucket::is_address(text);
+    while (has_list && text.ends_with('/') && !text.ends_with("://")) text.pop_back();
+    const size_t slash = text.rfind('/'), host = text.find("://") + 3;
+    const bool has_path = slash != std::string::npos && slash >= host && slash + 1 < text.size();
+    if (!has_path && !has_list) return invalid(fmt::format("'{}' names no model: a place is registry+https://HOST/PATH/MODEL[:TAG]", text));
+    if (!has_path) return all_of(text);
+    const std::string last = text.substr(slash + 1), folder = text.substr(0, slash);
+    const bool has_version = last.find_first_of(":@") != std::string::npos;
+    auto reference = Reference::parse(last);
+    if (!reference && has_list && !has_version) return all_of(text);  // the prefix ends with what no model is named
+    if (!reference) return reference.error();
+    if (!has_version) reference->version = kTag;
+    SERIN_TRY(const std::shared_ptr<Remote> remote, open(folder));
+    const Status there = remote->refresh(reference->model);
+    if (!there && there.error().code == Code::kNotFound && has_list && !has_version) return all_of(text);
+    if (!there) return there.error();
+    return Place{remote->mirror(), *std::move(reference), remote};
   }
-  if (const Status there = remote->refresh(reference.model); !there) return there.error();
-  return Place{remote->mirror(), std::move(reference), remote};
-}
+
+ private:
+  Result<std::shared_ptr<Remote>> open(const std::string& address) {
+    std::shared_ptr<Remote>& remote = known_[address];
+    if (!remote) {
+      SERIN_TRY(remote, Remote::open(address, cache_, {.ca = ca_}));
+    }
+    return remote;
+  }
+  Result<Place> all_of(const std::string& address) {
+    SERIN_TRY(const std::shared_ptr<Remote> remote, open(address));
+    if (const auto models = remote->refresh_all(); !models) return models.error();
+    return Place{remote->mirror(), {}, remote};
+  }
+
+  const std::string cache_, ca_;
+  std::map<std::string, std::shared_ptr<Remote>> known_;
+};
 
 Result<std::string> folder_of_versions(const std::string& asked) {
   if (!asked.empty()) return asked;
@@ -109,7 +136,7 @@ class Registries {
         continue;
       }
       files.push_back(place.folder);
-      const auto models = Registry(place.folder).models();
+      const auto models = models_of(place);
       for (const std::string& model : models ? *models : std::vector<std::string>())
         files.push_back(fmt::format("{}/{}/index.json", place.folder, model));
     }
@@ -119,22 +146,34 @@ class Registries {
  private:
   static constexpr int kPollsOfRemote = 10;  // a request costs more than a look at a folder
 
+  /// The mirror may have models that the registry has no more.
+  static Result<std::vector<std::string>> models_of(const Place& place) {
+    return place.remote ? place.remote->models() : Registry(place.folder).models();
+  }
+
   /// A problem is said once: what is loaded goes on serving.
   void refresh_remote() {
     if (Clock::now() < next_) return;
-    std::set<std::pair<std::string, std::string>> asked;
+    std::set<std::string> asked;
     for (const Place& place : places_) {
-      if (!place.remote || !asked.emplace(place.folder, place.reference->model).second) continue;
-      const Status done = place.remote->refresh(place.reference->model);
-      std::string& problem = problems_[place.folder + "/" + place.reference->model];
+      const std::string name = place.reference ? place.reference->str() : place.folder;
+      if (!place.remote || !asked.insert(place.folder + "/" + (place.reference ? place.reference->model : "")).second) continue;
+      const Status done = refresh(place);
+      std::string& problem = problems_[name];
       const std::string now = done ? std::string() : done.error().message;
       if (now == std::exchange(problem, now)) continue;
       if (done)
-        log::info("{}: the registry answers again", place.reference->str());
+        log::info("{}: the registry answers again", name);
       else
         log::error("{}; what is loaded goes on serving", now);
     }
     next_ = Clock::now() + pause_;
+  }
+
+  static Status refresh(const Place& place) {
+    if (place.reference) return place.remote->refresh(place.reference->model);
+    const auto models = place.remote->refresh_all();
+    return models ? Status() : Status(models.error());
   }
 
   static Status add(const Place& place, std::map<std::string, Wanted>& wanted) {
@@ -145,7 +184,7 @@ class Registries {
         return Error{Code::kFailedPrecondition, fmt::format("{} is retired: {}", place.reference->str(), *version.retired)};
       return add(place, *place.reference, std::move(version), wanted);
     }
-    SERIN_TRY(const std::vector<std::string> models, registry.models());
+    SERIN_TRY(const std::vector<std::string> models, models_of(place));
     for (const std::string& model : models) {
       SERIN_TRY(std::vector<Version> versions, registry.versions(model));
       for (Version& version : versions)
@@ -209,12 +248,12 @@ Status use_registries(serving::ModelSource& source, const std::string& cache, co
   if (std::ranges::none_of(source.roots, is_registry)) return {};
   SERIN_TRY(const std::string folder, folder_of_versions(cache));
   std::vector<Place> places;
-  std::map<std::string, std::shared_ptr<Remote>> remotes;
+  Remotes remotes(folder, ca);
   std::string all;
   for (const serving::ModelRoot& root : source.roots) {
     if (!is_registry(root))
       return invalid(fmt::format("{}: folders and registries do not go together; start one server for each", root.path));
-    SERIN_TRY(places.emplace_back(), Remote::is_address(root.path) ? parse_remote(root.path, folder, ca, remotes) : parse(root.path));
+    SERIN_TRY(places.emplace_back(), Remote::is_address(root.path) ? remotes.parse(root.path) : parse(root.path));
     all += (all.empty() ? "" : ", ") + root.path;
   }
   if (source.control == serving::Control::kExplicit)

@@ -3,7 +3,8 @@
 //   registry://models                       the version of each model that is tagged `production`
 //   registry://models/digits                the same for one model
 //   registry://models/digits:canary         a tag, a number, or `latest`; @sha256:... is a digest
-//   registry+https://HOST/PATH/digits:canary   the same of a registry that a web server or a bucket serves; the model must be named
+//   registry+https://HOST/PATH/digits:canary   the same of a registry that a web server offers; the model must be named
+//   s3://BUCKET/PREFIX/digits:canary           the same of a registry in a bucket; without a model: of each
 #pragma once
 
 #include <string>

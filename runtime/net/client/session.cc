@@ -191,7 +191,7 @@ template <class Stream>
 asio::awaitable<Status> Session::Exchange::request_and_answer(Stream& stream) {
   const std::string_view body = request.body ? std::string_view(*request.body) : std::string_view();
   std::string head;
-  write_request_head(authority(origin),
+  write_request_head(host_field(origin),
                      {.method = request.method, .target = request.target, .headers = request.headers, .length = body.size()}, head);
   connection->plain.expires_at(deadline);
   const std::array<asio::const_buffer, 2> parts{asio::buffer(head), asio::buffer(body)};

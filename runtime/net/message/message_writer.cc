@@ -32,6 +32,12 @@ std::string authority(const Origin& origin) {
   return (ipv6 ? "[" + origin.host + "]" : origin.host) + ":" + std::to_string(origin.port);
 }
 
+std::string host_field(const Origin& origin) {
+  std::string host = authority(origin);
+  if (origin.port == (origin.secure ? 443 : 80)) host.erase(host.rfind(':'));
+  return host;
+}
+
 void write_answer_head(const AnswerHead& head, Persistence persistence, bool chunked, std::string& out) {
   out.append("HTTP/1.1 ");
   append_number(static_cast<uint64_t>(head.status), out);

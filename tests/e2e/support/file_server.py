@@ -3,6 +3,7 @@
     with FileServer(folder) as files:
         files.url                                   # http://127.0.0.1:PORT; https with FileServer(folder, context=...)
         files.asked                                 # (path, status, Range or None), in order
+        files.heads                                 # their headers
         files.do("digits/index.json", "forbid")     # until files.do(path, None)
 """
 
@@ -18,7 +19,7 @@ class FileServer:
     `loop` (redirects to itself), and (`redirect`, URL)."""
 
     def __init__(self, folder, context=None):
-        self.folder, self.asked, self.deeds = folder, [], {}
+        self.folder, self.asked, self.heads, self.deeds = folder, [], [], {}
         self.stalled, self.goes_on, self.counts = threading.Event(), threading.Event(), collections.Counter()
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Handler,), {"files": self}))
         self.server.daemon_threads = True
@@ -54,6 +55,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self, status, body=b"", length=None, **headers):
         self.files.asked.append((self.path.lstrip("/"), status, self.headers.get("Range")))
+        self.files.heads.append(dict(self.headers.items()))
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)

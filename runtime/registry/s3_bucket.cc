@@ -1,0 +1,151 @@
+#include "runtime/registry/s3_bucket.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/net/message/message_writer.h"
+#include "runtime/net/target.h"
+#include "runtime/registry/aws_settings.h"
+#include "runtime/registry/oci_layout.h"
+#include "runtime/registry/s3_errors.h"
+#include "runtime/registry/sigv4.h"
+#include "runtime/registry/versions.h"
+#include "runtime/registry/xml_texts.h"
+
+namespace serin::registry {
+namespace {
+
+constexpr std::string_view kScheme = "s3://";
+constexpr int kMostPages = 100;  // of a list, each with up to 1000 names
+
+bool is_bucket(std::string_view name) {
+  constexpr size_t kLeast = 3, kMost = 63;
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+  };
+  return name.size() >= kLeast && name.size() <= kMost && std::ranges::all_of(name, allowed) && name.find("..") == std::string_view::npos &&
+         name.front() != '.' && name.front() != '-';
+}
+
+/// A part of a host's name, so that it cannot name another host.
+bool is_region(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+}
+
+/// Whether it can be the first part of a host's name: certificates of AWS have one part for it.
+bool fits_host(std::string_view bucket) {
+  return std::ranges::all_of(bucket, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+}
+
+std::string escaped_path(std::string_view path) {
+  std::string text;
+  net::append_escaped(path, "/", text);
+  return text;
+}
+
+std::string time_for_aws() {
+  return fmt::format("{:%Y%m%dT%H%M%SZ}",
+                     fmt::gmtime(std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now())));
+}
+
+}  // namespace
+
+bool S3Bucket::is_address(std::string_view text) { return text.starts_with(kScheme); }
+
+Result<std::shared_ptr<const S3Bucket>> S3Bucket::open(std::string_view address) {
+  std::string_view rest = address;
+  rest.remove_prefix(std::min(rest.size(), kScheme.size()));
+  while (rest.ends_with('/')) rest.remove_suffix(1);
+  const std::string_view name = rest.substr(0, rest.find('/'));
+  const std::string_view prefix = rest.substr(std::min(rest.size(), name.size() + 1));
+  if (!is_address(address) || !is_bucket(name) || (!prefix.empty() && !is_safe_path(prefix)))
+    return invalid(
+        fmt::format("'{}' is not s3://BUCKET[/PREFIX], with a name of 3 to 63 letters, digits, '.', '-' and '_', and no part of the "
+                    "prefix that is empty, '.' or '..'",
+                    address));
+  const std::string region = aws_region();
+  if (!is_region(region)) return invalid(fmt::format("the region of AWS_REGION, '{}', is not one like eu-west-1", region));
+  std::shared_ptr<S3Bucket> bucket(new S3Bucket(std::string(name), prefix.empty() ? "" : std::string(prefix) + "/", region));
+  SERIN_CHECK(bucket->place_at(aws_endpoint()));
+  SERIN_CHECK(aws_credentials());
+  return std::shared_ptr<const S3Bucket>(std::move(bucket));
+}
+
+Status S3Bucket::place_at(const std::string& endpoint) {
+  std::string path;
+  if (endpoint.empty()) {
+    const std::string host = fmt::format("s3.{}.amazonaws.com{}", region_, region_.starts_with("cn-") ? ".cn" : "");
+    const bool in_host = fits_host(name_);
+    bucket_url_.origin = {.host = in_host ? fmt::format("{}.{}", name_, host) : host, .port = 443, .secure = true};
+    path = in_host ? "" : "/" + name_;
+  } else {
+    const auto url = net::parse_url(endpoint);
+    // Its text is not repeated: it may have a password.
+    if (!url || url->path.find('?') != std::string::npos)
+      return invalid("AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL is not http(s)://HOST[:PORT][/PATH], without user, '?' and '#'");
+    bucket_url_.origin = url->origin;
+    path = url->path;
+    while (path.ends_with('/')) path.pop_back();
+    path += "/" + name_;
+  }
+  bucket_url_.path = path;
+  folder_ = bucket_url_;
+  if (!prefix_.empty()) folder_.path += "/" + escaped_path(std::string_view(prefix_).substr(0, prefix_.size() - 1));
+  return {};
+}
+
+Status S3Bucket::authorise(const net::Origin& origin, net::Outgoing& request) const {
+  SERIN_TRY(const AwsCredentials credentials, aws_credentials());
+  if (!credentials.key) return {};
+  const std::string payload = digest_of(request.body ? *request.body : std::string()).substr(sizeof("sha256:") - 1), time = time_for_aws();
+  request.headers.set("x-amz-content-sha256", payload);
+  request.headers.set("x-amz-date", time);
+  if (!credentials.key->token.empty()) request.headers.set("x-amz-security-token", credentials.key->token);
+  const std::string value = authorization(request, net::host_field(origin), payload, *credentials.key, {time, region_});
+  request.headers.set("Authorization", value);
+  return {};
+}
+
+std::string S3Bucket::named(const net::Url& url) const {
+  std::string path, query;
+  const std::string root = bucket_url_.path + "/";
+  if (!url.path.starts_with(root) || net::decode_target("/" + url.path.substr(root.size()), path, query) || path == "/")
+    return fmt::format("bucket '{}'", name_);
+  return fmt::format("bucket '{}', key '{}'", name_, path.substr(1));
+}
+
+Error S3Bucket::refusal(const net::Url& url, const net::Response& answer, const std::string& said) const {
+  const auto credentials = aws_credentials();
+  return s3_error(answer, fmt::format("{}: {}", said, named(url)),
+                  {.key = credentials ? credentials->source : credentials.error().message,
+                   .is_signed = credentials && credentials->key,
+                   .region = region_,
+                   .time = time_for_aws()});
+}
+
+Result<std::vector<std::string>> S3Bucket::folders(const std::shared_ptr<const S3Bucket>& bucket,
+                                                   const std::shared_ptr<const net::TlsContext>& tls) {
+  const HttpFiles files(bucket->bucket_url_, tls, bucket);
+  const std::string& prefix = bucket->prefix_;
+  const std::string query = "?list-type=2&delimiter=%2F&prefix=" + net::escaped(prefix);
+  std::vector<std::string> names;
+  std::string page = query;
+  for (int pages = 0; pages < kMostPages; ++pages) {
+    SERIN_TRY(const auto read, files.read(page, kMostText));
+    if (read->text.find("<ListBucketResult") == std::string::npos)
+      return Error{Code::kCorrupt, fmt::format("{}: no list of a bucket; is that the endpoint of an S3 server?", files.url(page))};
+    for (const std::string& folder : xml_texts(read->text, "Prefix"))
+      if (folder.size() > prefix.size() && folder.starts_with(prefix) && folder.ends_with('/'))
+        names.push_back(folder.substr(prefix.size(), folder.size() - prefix.size() - 1));
+    const std::string next = xml_text(read->text, "NextContinuationToken");
+    if (xml_text(read->text, "IsTruncated") != "true" || next.empty()) return names;
+    page = fmt::format("{}&continuation-token={}", query, net::escaped(next));
+  }
+  return Error{Code::kTooLarge,
+               fmt::format("s3://{}/{}: has more than {} pages of folders; name a model", bucket->name_, prefix, kMostPages)};
+}
+
+}  // namespace serin::registry

@@ -1,0 +1,51 @@
+// s3_bucket.h: a folder of a bucket of S3 or a server that speaks its protocol: its URL, signed requests, what its refusals mean.
+//
+//   SERIN_TRY(const auto bucket, S3Bucket::open("s3://models/registry"));
+//   const HttpFiles files(bucket->folder_url(), tls, bucket);
+//
+// Endpoint, region and keys are those that AWS's own tools use (aws_settings.h). At an endpoint of AWS the bucket is a part of the host, at any
+// other the first part of the path. Without keys, requests are not signed, as for a public bucket.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/net/http.h"
+#include "runtime/registry/http_files.h"
+
+namespace serin::registry {
+
+class S3Bucket : public Access {
+ public:
+  /// Whether a text begins as such an address.
+  static bool is_address(std::string_view text);
+  /// "s3://BUCKET" or "s3://BUCKET/PREFIX"; the prefix is the plain name of a folder, not percent-encoded. Errors: kInvalidArgument names what
+  /// is wrong with the address, the endpoint or the region; those of aws_credentials().
+  static Result<std::shared_ptr<const S3Bucket>> open(std::string_view address);
+
+  const net::Url& folder_url() const { return folder_; }
+  const net::Url& bucket_url() const { return bucket_url_; }
+
+  Status authorise(const net::Origin& origin, net::Outgoing& request) const override;
+  /// Names the bucket, the key, S3's code and what to do. A code that Serin does not know comes with the server's sentence. kFailedPrecondition:
+  /// no such bucket, another region, the clock; kConflict: a condition does not hold.
+  Error refusal(const net::Url& url, const net::Response& answer, const std::string& said) const override;
+
+  /// Names of the folders in that of the bucket. Errors: as HttpFiles::read(); kTooLarge: more than 100 pages.
+  static Result<std::vector<std::string>> folders(const std::shared_ptr<const S3Bucket>& bucket,
+                                                  const std::shared_ptr<const net::TlsContext>& tls);
+
+ private:
+  S3Bucket(std::string name, std::string prefix, std::string region)
+      : name_(std::move(name)), prefix_(std::move(prefix)), region_(std::move(region)) {}
+  Status place_at(const std::string& endpoint);
+  std::string named(const net::Url& url) const;
+
+  const std::string name_, prefix_, region_;  // prefix_: as given, with '/' at its end; or empty
+  net::Url bucket_url_, folder_;              // without '/' at the end
+};
+
+}  // namespace serin::registry
