@@ -10,7 +10,7 @@ PAGE = "runtime/cli/REFERENCE.md"
 COMMANDS = ["serve", "check", "compare", "eval", "predict", "bench", "inspect", "plan", "tune", "load", "route", "release", "up", "version"]
 ACTIONS = ["start", "apply", "diff", "status", "watch", "set-weight", "pause", "resume", "promote", "abort", "undo", "retry", "outcomes", "explain", "history", "validate",
            "import", "simulate", "drill", "schema"]
-REGISTRY = ["add", "list", "show", "tag", "retire", "attach", "pull", "history", "verify", "gc"]
+REGISTRY = ["add", "list", "show", "tag", "retire", "attach", "pull", "push", "history", "verify", "gc"]
 HISTORY = ["list", "show", "verify", "reproduce"]
 WITHOUT_ROUTER = ["validate", "import", "simulate", "schema"]
 ALL = [[command] for command in COMMANDS] + [["rollout", action] for action in ACTIONS] + [["registry", action] for action in REGISTRY] + [["history", action] for action in HISTORY]
