@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "runtime/base/nearest_name.h"
+
 namespace serin::planner {
 namespace {
 
@@ -81,9 +83,21 @@ Status read_slices(const config::Node& node, Device& device) {
   return {};
 }
 
+Result<std::vector<std::string>> words_at(const config::Node& node, std::string_view key) {
+  std::vector<std::string> words;
+  const auto list = node.find(key);
+  if (!list) return words;
+  if (!list->is_list()) return list->error("must be a list of words");
+  for (const config::Node& item : list->items()) {
+    SERIN_TRY(std::string word, item.text());
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
 Result<Device> read_device(const config::Node& node) {
-  SERIN_CHECK(node.allow_only(
-      {"name", "kind", "memory", "bandwidth", "peak", "cores", "architecture", "runs", "why_not", "slices", "slices_source", "labels"}));
+  SERIN_CHECK(node.allow_only({"name", "kind", "memory", "bandwidth", "peak", "cores", "architecture", "runs", "why_not", "slices",
+                               "slices_source", "labels", "aliases"}));
   Device device;
   SERIN_TRY(const config::Node name, node.at("name"));
   SERIN_TRY(device.name, name.text());
@@ -113,11 +127,8 @@ Result<Device> read_device(const config::Node& node) {
   SERIN_TRY(device.runs, node.boolean("runs", false));
   SERIN_TRY(device.why_not, node.text("why_not", device.runs ? "" : "the catalogue does not say that this build has kernels for it"));
   SERIN_CHECK(read_slices(node, device));
-  if (const auto labels = node.find("labels"))
-    for (const config::Node& label : labels->items()) {
-      SERIN_TRY(std::string word, label.text());
-      device.labels.push_back(std::move(word));
-    }
+  SERIN_TRY(device.labels, words_at(node, "labels"));
+  SERIN_TRY(device.aliases, words_at(node, "aliases"));
   return device;
 }
 
@@ -125,6 +136,21 @@ std::string lower(std::string_view text) {
   std::string result(text);
   std::ranges::transform(result, result.begin(), [](unsigned char c) { return c == '_' ? ' ' : static_cast<char>(std::tolower(c)); });
   return result;
+}
+
+bool is_alias(const Device& device, std::string_view name) {
+  return std::ranges::any_of(device.aliases, [&](const std::string& alias) { return lower(alias) == lower(name); });
+}
+
+/// For names that are near to one: each with and without its maker, and the aliases.
+std::string meant(std::string_view name, const std::vector<Device>& devices) {
+  std::vector<std::string> names;
+  for (const Device& device : devices) {
+    names.push_back(device.name);
+    names.push_back(device.name.substr(device.name.find(' ') + 1));
+    names.insert(names.end(), device.aliases.begin(), device.aliases.end());
+  }
+  return did_you_mean(name, names);
 }
 
 /// "Tesla V100-PCIE-32GB": tesla, v100, pcie, 32gb.
@@ -185,7 +211,7 @@ Result<const Device*> Catalogue::find(std::string_view name) const {
   for (const Device& device : devices_) {
     names.push_back(device.name);
     const std::string own = lower(device.name);
-    if (own == wanted || own.ends_with(" " + wanted)) return &device;
+    if (own == wanted || own.ends_with(" " + wanted) || is_alias(device, name)) return &device;
     if (own.find(wanted) == std::string::npos) continue;
     found.push_back(&device);
     among.push_back(device.name);
@@ -193,12 +219,15 @@ Result<const Device*> Catalogue::find(std::string_view name) const {
   if (found.size() == 1 && !wanted.empty()) return found.front();
   if (!wanted.empty() && found.size() > 1)
     return Error{Code::kInvalidArgument, fmt::format("device '{}' may be one of: {}", name, fmt::join(among, ", "))};
-  return Error{Code::kNotFound, fmt::format("the catalogue has no device '{}'; it has: {}", name, fmt::join(names, ", "))};
+  return Error{Code::kNotFound,
+               fmt::format("the catalogue has no device '{}'{}; it has: {}", name, meant(name, devices_), fmt::join(names, ", "))};
 }
 
 Result<std::vector<const Device*>> Catalogue::find_all(std::string_view name) const {
   const std::vector<std::string> wanted = words_of(name);
   std::vector<const Device*> found;
+  for (const Device& device : devices_)
+    if (is_alias(device, name)) return std::vector<const Device*>{&device};
   for (const Device& device : devices_)
     if (!wanted.empty() && means(wanted, device)) found.push_back(&device);
   if (!found.empty()) return found;

@@ -20,7 +20,8 @@ struct Slice {
 
 struct Device {
   enum class Kind { kGpu, kNpu, kCpu };
-  std::string name;  ///< as the driver, or /proc/cpuinfo, has it
+  std::string name;                  ///< as the driver, or /proc/cpuinfo, has it
+  std::vector<std::string> aliases;  ///< as clouds name it: "nvidia-tesla-t4"
   Kind kind = Kind::kGpu;
   double memory = 0, usable = 0;       ///< bytes; 0 for a CPU
   double bandwidth = 0;                ///< bytes in a second
@@ -40,7 +41,7 @@ class Catalogue {
   static Result<Catalogue> load(const std::string& extra);
 
   const std::vector<Device>& devices() const { return devices_; }
-  /// By its name, or by a part of only one name ("A100-SXM4-40GB", "L4"). kNotFound lists the names.
+  /// By its name or an alias, or by a part of only one name ("A100-SXM4-40GB", "L4"). kNotFound lists the names, and the nearest one.
   Result<const Device*> find(std::string_view name) const;
   /// Every device that the name may mean, as task files write it: "V100-32GB", "RTX_3090", "A100 40G". kNotFound lists the names.
   Result<std::vector<const Device*>> find_all(std::string_view name) const;

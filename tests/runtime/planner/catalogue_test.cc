@@ -64,8 +64,34 @@ TEST(Catalogue, FindsByPartsOfNames) {
   EXPECT_EQ((*all.find("A100-SXM4-40GB"))->name, "NVIDIA A100-SXM4-40GB");
   EXPECT_EQ((*all.find("RTX_3090"))->name, "NVIDIA GeForce RTX 3090");
   EXPECT_EQ((*all.find("ascend"))->name, "Ascend 910");
-  EXPECT_THAT(all.find("V100").error().message, HasSubstr("may be one of: Tesla V100-SXM2-32GB, Tesla V100-PCIE-32GB"));
+  EXPECT_THAT(all.find("V100").error().message,
+              HasSubstr("may be one of: Tesla V100-SXM2-32GB, Tesla V100-SXM2-16GB, Tesla V100-PCIE-32GB"));
   EXPECT_THAT(all.find("TPU").error().message, HasSubstr("no device 'TPU'; it has: NVIDIA H200"));
+}
+
+TEST(Catalogue, CloudsHaveNamesOfTheirOwn) {
+  const Catalogue all = catalogue();
+  const std::pair<const char*, const char*> names[] = {{"nvidia-tesla-a100", "NVIDIA A100-SXM4-40GB"},
+                                                       {"nvidia-a100-80gb", "NVIDIA A100-SXM4-80GB"},
+                                                       {"nvidia-h100-80gb", "NVIDIA H100 80GB HBM3"},
+                                                       {"nvidia-h200-141gb", "NVIDIA H200"},
+                                                       {"nvidia-l4", "NVIDIA L4"},
+                                                       {"nvidia-tesla-t4", "Tesla T4"},
+                                                       {"nvidia-tesla-v100", "Tesla V100-SXM2-16GB"}};
+  for (const auto& [alias, name] : names) {
+    EXPECT_EQ((*all.find(alias))->name, name);
+    const auto every = all.find_all(alias);
+    ASSERT_EQ(every->size(), 1u) << alias;
+    EXPECT_EQ(every->front()->name, name);
+  }
+}
+
+TEST(Catalogue, AMisspelledCardNamesTheNearestOne) {
+  const Catalogue all = catalogue();
+  EXPECT_THAT(all.find("A100-SMX4-40GB").error().message,
+              HasSubstr("no device 'A100-SMX4-40GB'; did you mean 'A100-SXM4-40GB'?; it has: "));
+  EXPECT_THAT(all.find("L44").error().message, HasSubstr("did you mean 'L4'?"));
+  EXPECT_THAT(all.find("nvidia-telsa-t4").error().message, HasSubstr("did you mean 'nvidia-tesla-t4'?"));
 }
 
 TEST(Catalogue, RefusesNonsenseByKey) {

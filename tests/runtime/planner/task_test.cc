@@ -160,13 +160,13 @@ TEST(Catalogue, NamesOfTaskFilesMayMeanSeveralCards) {
     return all;
   };
   EXPECT_THAT(names("V100-32GB"), testing::ElementsAre("Tesla V100-SXM2-32GB", "Tesla V100-PCIE-32GB"));
-  EXPECT_THAT(names("A100 40G"), testing::ElementsAre("NVIDIA A100-SXM4-40GB"));
+  EXPECT_THAT(names("A100 40G"), testing::ElementsAre("NVIDIA A100-SXM4-40GB", "NVIDIA A100-PCIE-40GB"));
   EXPECT_THAT(names("RTX_3090"), testing::ElementsAre("NVIDIA GeForce RTX 3090"));
   EXPECT_THAT(names("rtx3090"), testing::ElementsAre("NVIDIA GeForce RTX 3090"));
   EXPECT_THAT(names("L4"), testing::ElementsAre("NVIDIA L4"));
   EXPECT_THAT(names("T4"), testing::ElementsAre("Tesla T4"));
   EXPECT_THAT(names("Ascend 910"), testing::ElementsAre("Ascend 910"));
-  EXPECT_THAT(names("A100"), SizeIs(2));
+  EXPECT_THAT(names("A100"), SizeIs(4));
   EXPECT_THAT(names("B300"), SizeIs(0));
   EXPECT_THAT(names("-"), SizeIs(0));
 }
