@@ -32,6 +32,8 @@ struct FleetNode {
   std::string name;
   double cores = 0, cores_used = 0;
   double memory = 0, memory_used = 0;  ///< bytes
+  std::optional<double> pods;          ///< the most that it runs; none: any number
+  double pods_used = 0;
   std::map<std::string, std::string> labels;
   std::vector<Accelerator> accelerators;
 };

@@ -200,7 +200,8 @@ class FleetReader {
 
 }  // namespace
 
-Result<Fleet> read_fleet(const std::string& path, const Catalogue& catalogue) {
+Result<Fleet> read_fleet(const std::string& given, const Catalogue& catalogue) {
+  const std::string path = given == "-" ? "/dev/stdin" : given;
   SERIN_TRY(const std::string text, read_file_or_pipe(path, kLargestCluster));
   Fleet fleet;
   if (is_kubernetes_list(text)) {

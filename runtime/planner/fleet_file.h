@@ -9,8 +9,8 @@
 
 namespace serin::planner {
 
-/// `path`: a fleet file, or a list of Kubernetes objects (fleet_kubernetes.h); a pipe, too. Errors name file, line and key: a device that the
+/// A fleet file, or a list of Kubernetes objects (fleet_kubernetes.h); a pipe, too, and "-" for standard input. Errors name file, line and key: a device that the
 /// catalogue lacks, a load above 100 %, two nodes of a name, a model without a name.
-Result<Fleet> read_fleet(const std::string& path, const Catalogue& catalogue);
+Result<Fleet> read_fleet(const std::string& given, const Catalogue& catalogue);
 
 }  // namespace serin::planner

@@ -111,6 +111,7 @@ class KubernetesFleet {
     const auto amount = [&](const std::string& name) { return allocatable->contains(name) ? allocatable->at(name) : 0.0; };
     node.cores = amount("cpu");
     node.memory = amount("memory");
+    if (allocatable->contains("pods")) node.pods = amount("pods");
     if (node.cores <= 0 || node.memory <= 0) return invalid(fmt::format("node {}: has no allocatable cpu and memory", node.name));
     if (const json::value* const labels = json_at::find(object, "/metadata/labels"); labels && labels->is_object())
       for (const auto& [name, value] : labels->get_object())
@@ -133,6 +134,7 @@ class KubernetesFleet {
       return needs.error().in(
           fmt::format("pod {}/{}", json_at::text(object, "/metadata/namespace"), json_at::text(object, "/metadata/name")));
     FleetNode& node = fleet_.nodes[found->second];
+    ++node.pods_used;
     for (const auto& [name, amount] : *needs) {
       if (name == "cpu") node.cores_used += amount;
       if (name == "memory") node.memory_used += amount;
@@ -147,6 +149,7 @@ class KubernetesFleet {
     for (FleetNode& node : fleet_.nodes) {
       node.cores_used = std::min(node.cores_used, node.cores);
       node.memory_used = std::min(node.memory_used, node.memory);
+      if (node.pods) node.pods_used = std::min(node.pods_used, *node.pods);
     }
   }
 

@@ -17,7 +17,10 @@ int times(double room, double each, int most) {
 
 FreeRoom::FreeRoom(const Fleet& fleet, const std::vector<WantedModel>& wanted) : fleet_(fleet), wanted_(wanted), quotas_(fleet.quotas) {
   for (const FleetNode& node : fleet.nodes) {
-    Left left{.cores = node.cores - node.cores_used, .memory = node.memory - node.memory_used, .accelerators = {}};
+    Left left;
+    left.cores = node.cores - node.cores_used;
+    left.memory = node.memory - node.memory_used;
+    if (node.pods) left.pods = *node.pods - node.pods_used;
     for (const Accelerator& card : node.accelerators) left.accelerators.push_back({card.free_memory(), card.free_time(), card.in_use()});
     left_.push_back(std::move(left));
   }
@@ -36,6 +39,7 @@ int FreeRoom::fits(size_t model, size_t option, size_t node, std::optional<size_
   if (accelerator ? place.accelerators[*accelerator].name != way.kind : !way.kind.empty()) return 0;
   const Left& left = left_[node];
   most = std::min(times(left.cores, way.cores, most), times(left.memory, way.memory, most));
+  most = times(left.pods, 1, most);
   if (accelerator) {
     const Card& card = left.accelerators[*accelerator];
     most = std::min(times(card.memory, way.device_memory, most), times(card.time, way.busy, most));
@@ -58,6 +62,7 @@ void FreeRoom::change(const Placed& placed, double sign) {
   Left& left = left_[placed.node];
   left.cores -= count * way.cores;
   left.memory -= count * way.memory;
+  left.pods -= count;
   if (placed.accelerator) {
     Card& card = left.accelerators[*placed.accelerator];
     card.memory -= count * way.device_memory;

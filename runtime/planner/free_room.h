@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ class FreeRoom {
   };
   struct Left {
     double cores = 0, memory = 0;
+    double pods = std::numeric_limits<double>::infinity();
     std::vector<Card> accelerators;
   };
   const Left& at(size_t node) const { return left_[node]; }

@@ -98,19 +98,24 @@ void PackingProgram::limit_cards() {
 }
 
 void PackingProgram::limit_nodes() {
-  std::map<size_t, std::pair<Row, Row>> rows;  // cores and memory
+  struct Rows {
+    Row cores, memory, pods;
+  };
+  std::map<size_t, Rows> rows;
   for (const Where& where : places_) {
     const Option& way = wanted_[where.placed.model].options[where.placed.option];
-    auto& [cores, memory] = rows[where.placed.node];
+    auto& [cores, memory, pods] = rows[where.placed.node];
     if (way.cores > 0) cores.entries.emplace_back(where.column, way.cores);
     if (way.memory > 0) memory.entries.emplace_back(where.column, way.memory / 1e9);
+    if (fleet_.nodes[where.placed.node].pods) pods.entries.emplace_back(where.column, 1.0);
   }
-  for (auto& [node, both] : rows) {
+  for (auto& [node, of] : rows) {
     const FleetNode& place = fleet_.nodes[node];
-    both.first.lower = both.second.lower = -kEndless;
-    both.first.upper = place.cores - place.cores_used;
-    both.second.upper = (place.memory - place.memory_used) / 1e9;
-    for (Row* row : {&both.first, &both.second})
+    of.cores.lower = of.memory.lower = of.pods.lower = -kEndless;
+    of.cores.upper = place.cores - place.cores_used;
+    of.memory.upper = (place.memory - place.memory_used) / 1e9;
+    of.pods.upper = place.pods.value_or(kEndless) - place.pods_used;
+    for (Row* row : {&of.cores, &of.memory, &of.pods})
       if (!row->entries.empty()) program_.rows.push_back(std::move(*row));
   }
 }

@@ -25,9 +25,10 @@ struct Shortage {
   double part() const { return needs > 0 ? std::max(0.0, needs - has) / needs : 0; }
   std::string print(const std::string& where) const {
     const auto number = [&](double value) {
+      if (resource == "pods") return fmt::format("{:.0f} pods", value);
       return resource == "time" ? percent(value) : resource == "cores" ? cores_text(value) : bytes_text(value);
     };
-    const std::string of = resource == "cores" ? "" : " of " + resource;
+    const std::string of = resource == "cores" || resource == "pods" ? "" : " of " + resource;
     return fmt::format("a replica needs {}{}, and the most that is free on {} is {}: {} are missing", number(needs), of, where, number(has),
                        number(needs - has));
   }
@@ -35,7 +36,7 @@ struct Shortage {
 
 Shortage shortage_at(const FreeRoom& room, const Option& way, size_t node, std::optional<size_t> card) {
   const FreeRoom::Left& left = room.at(node);
-  std::vector<Shortage> all = {{"cores", way.cores, left.cores}, {"memory", way.memory, left.memory}};
+  std::vector<Shortage> all = {{"cores", way.cores, left.cores}, {"memory", way.memory, left.memory}, {"pods", 1, left.pods}};
   if (card) {
     all.push_back({"device memory", way.device_memory, left.accelerators[*card].memory});
     all.push_back({"time", way.busy, left.accelerators[*card].time});

@@ -88,6 +88,17 @@ def test_requests_count_as_the_scheduler_counts_them(tmp_path, taken, free):
     assert f"there is room for {free} " in answer["not_placed"][0]["why"]
 
 
+def test_a_node_takes_only_so_many_pods(tmp_path):
+    small = node("n")
+    small["status"]["allocatable"] = {**small["status"]["allocatable"], "pods": "4"}
+    cluster(tmp_path, small, pod("a", "n", [container(cpu="1")]), pod("ended", "n", [container(cpu="1")], phase="Succeeded"))
+    plan("--fleet", fleet(tmp_path, [needs("m", 3, "0")]))
+    assert "there is room for 3 " in plan("--fleet", fleet(tmp_path, [needs("m", 4, "0")]), code=1)["not_placed"][0]["why"]
+    cluster(tmp_path, small, *(pod(f"p{i}", "n", [container()]) for i in range(5)))
+    why = plan("--fleet", fleet(tmp_path, [needs("m", 1, "0")]), code=1)["not_placed"][0]["why"]
+    assert "a replica needs 1 pods, and the most that is free on node 'n' is 0 pods" in why
+
+
 def test_what_is_left_out_is_named(tmp_path):
     items = [node("good"), node("closed", unschedulable=True), node("tainted", taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}]),
              node("preferred", taints=[{"key": "team", "effect": "PreferNoSchedule"}]), node("for-cards", "NVIDIA-L4", taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}], **{"nvidia.com/gpu": "1"}),
@@ -107,7 +118,7 @@ def test_what_is_left_out_is_named(tmp_path):
 
 def test_a_pipe_and_labels_of_nodes(tmp_path):
     path = cluster(tmp_path, node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"}))
-    done = subprocess.run([SERIN, "plan", MODELS / "digits/2", "--fleet", "/dev/stdin", "--json"], input=path.read_text(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run([SERIN, "plan", MODELS / "digits/2", "--fleet", "-", "--json"], input=path.read_text(), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and len(json.loads(done.stdout)["placed"]) == 1, done.stderr
     placed = plan("--fleet", fleet(tmp_path, [needs("m", 1, "0", on={"zone": "b"})]))["placed"]
     assert [each["node"] for each in placed] == ["b"]
