@@ -54,6 +54,7 @@ YAML::Node load_yaml(std::string_view text) {
 
 struct Node::Yaml {
   YAML::Node node;
+  bool in_a_file = true;  ///< so that its position says something
 };
 
 Node::Node(std::shared_ptr<const Yaml> yaml, std::shared_ptr<const std::string> file, std::string path)
@@ -87,16 +88,29 @@ Result<std::vector<Node>> Node::parse_all(std::string_view text, std::string nam
   }
 }
 
+Result<Node> Node::parse_argument(std::string_view text, std::string name) {
+  SERIN_CHECK(check_text(text, name));
+  try {
+    auto yaml = std::make_shared<const Yaml>(Yaml{load_yaml(text), false});
+    return Node(std::move(yaml), std::make_shared<const std::string>(std::move(name)), "");
+  } catch (const YAML::Exception& e) {
+    return Error{Code::kInvalidArgument, fmt::format("{}: not YAML: {}", name, e.msg)};
+  }
+}
+
 bool Node::is_map() const { return yaml_->node.IsMap(); }
 bool Node::is_list() const { return yaml_->node.IsSequence(); }
 bool Node::is_scalar() const { return yaml_->node.IsScalar(); }
 bool Node::is_null() const { return !yaml_->node.IsDefined() || yaml_->node.IsNull(); }
 
-Error Node::error(std::string_view message) const {
+std::string Node::where() const {
   const YAML::Mark mark = yaml_->node.Mark();
-  const std::string where = mark.is_null() ? *file_ : fmt::format("{}:{}:{}", *file_, mark.line + 1, mark.column + 1);
+  return mark.is_null() || !yaml_->in_a_file ? *file_ : fmt::format("{}:{}:{}", *file_, mark.line + 1, mark.column + 1);
+}
+
+Error Node::error(std::string_view message) const {
   return Error{Code::kInvalidArgument,
-               path_.empty() ? fmt::format("{}: {}", where, message) : fmt::format("{}: {}: {}", where, path_, message)};
+               path_.empty() ? fmt::format("{}: {}", where(), message) : fmt::format("{}: {}: {}", where(), path_, message)};
 }
 
 Status Node::allow_only(std::initializer_list<std::string_view> keys) const {
@@ -134,7 +148,7 @@ std::optional<Node> Node::find(std::string_view key) const {
   if (!is_map()) return std::nullopt;
   for (const auto& entry : yaml_->node) {
     if (!entry.first.IsScalar() || entry.first.Scalar() != key || entry.second.IsNull()) continue;
-    return Node(std::make_shared<const Yaml>(Yaml{entry.second}), file_,
+    return Node(std::make_shared<const Yaml>(Yaml{entry.second, yaml_->in_a_file}), file_,
                 path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key));
   }
   return std::nullopt;
@@ -158,7 +172,7 @@ std::vector<Node> Node::items() const {
   std::vector<Node> nodes;
   if (!is_list()) return nodes;
   for (const auto& item : yaml_->node)
-    nodes.push_back(Node(std::make_shared<const Yaml>(Yaml{item}), file_, fmt::format("{}[{}]", path_, nodes.size())));
+    nodes.push_back(Node(std::make_shared<const Yaml>(Yaml{item, yaml_->in_a_file}), file_, fmt::format("{}[{}]", path_, nodes.size())));
   return nodes;
 }
 

@@ -30,6 +30,8 @@ class Node {
   static Result<Node> parse(std::string_view text, std::string name);
   /// Returns the documents of a stream (separated by lines of three dashes), without the empty ones.
   static Result<std::vector<Node>> parse_all(std::string_view text, std::string name);
+  /// A value of a command line. Messages give `name` ("--set memory") without line and column.
+  static Result<Node> parse_argument(std::string_view text, std::string name);
 
   bool is_map() const;
   bool is_list() const;
@@ -69,6 +71,10 @@ class Node {
   /// This node as a document of its own, in YAML.
   std::string yaml() const;
 
+  /// "router.yaml:14:7"; the name alone for an argument.
+  std::string where() const;
+  /// The name of the document: for a file its path.
+  const std::string& document() const { return *file_; }
   /// Returns an error at this node: "router.yaml:14:7: guard.errors: MESSAGE".
   Error error(std::string_view message) const;
   /// Dotted path from the root, for example "services[0].guard"; empty at the root.

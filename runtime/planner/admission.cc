@@ -32,7 +32,8 @@ Admission admit(const Machine& machine, const FoundModel& model, size_t limit, c
   const auto fitted = fit(plan, {}, *answer, {.bytes = limit, .name = "the limit", .device = nullptr}, "fp32", {});
   if (!fitted) return {};
   Admission admission{.cannot_fit = false, .sentence = fitted->advice};
-  const auto first = plan({.batches = {1}, .instances = {}, .threads = {}, .clients = {}, .precision = {}, .sizes = {}, .length = {}});
+  const auto first =
+      plan({.batches = {1}, .instances = {}, .threads = {}, .clients = {}, .precision = {}, .sizes = {}, .length = {}, .settings = {}});
   const bool decided = model.settings.precision != serving::Precision::kAuto;  // otherwise a smaller one may be chosen
   admission.cannot_fit = decided && first && now.own + certain_bytes(first->models.front(), model.settings.warmup) > limit;
   return admission;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "runtime/base/config.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/plan.h"
 #include "runtime/serving/settings/settings.h"
@@ -32,6 +33,7 @@ struct Question {
   std::optional<serving::Precision> precision;
   std::map<std::string, std::vector<int64_t>> sizes;  ///< of open dimensions other than the batch
   std::optional<int64_t> length;                      ///< of a sequence: the only other open dimension, or that which is named so
+  std::optional<config::Node> settings = {};          ///< in place of serin.yaml
 };
 
 /// An executor for one size, and the memory around it. All bytes are those of one instance.

@@ -72,7 +72,7 @@ Result<std::vector<Sample>> measure(const FoundModel& found, const Machine& mach
 
 Status calibrate(const Machine& machine, const std::vector<std::string>& places, const Question& question, double seconds,
                  Calibration& calibration) {
-  SERIN_TRY(std::vector<FoundModel> found, find_models(places));
+  SERIN_TRY(std::vector<FoundModel> found, find_models(places, question.settings ? &*question.settings : nullptr));
   for (FoundModel& each : found) {
     if (question.threads) each.settings.threads = *question.threads;
     if (question.precision) each.settings.precision = *question.precision;

@@ -44,13 +44,14 @@ Spot slice_of(const Device& card, const Slice& slice) {
 
 std::vector<Spot> spots(const OfferQuestion& wanted, const Catalogue& catalogue, const Device* named) {
   std::vector<Spot> all;
-  if (!named) all.push_back({.device = {}, .name = "this machine's CPU"});
+  if (!named && !wanted.whole_cards) all.push_back({.device = {}, .name = "this machine's CPU"});
   if (wanted.this_machine) return all;
   for (const Device& device : catalogue.devices()) {
     const bool asked = named ? device.name == named->name : wanted.policy.rank(&device) < wanted.policy.preferred.size();
     const bool ordinary = !named && (wanted.places || device.runs) && device.kind != Device::Kind::kCpu;
     if (!asked && !ordinary) continue;
     all.push_back({.device = device, .name = device.name, .card = &device});
+    if (wanted.whole_cards) continue;
     for (const Slice& slice : device.slices)
       if (slice.of_a_card > 1) all.push_back(slice_of(device, slice));
   }
@@ -139,8 +140,14 @@ class Maker {
     if (!cpu(spot) && precision == "int8") return "models are quantised for the CPU";
     if (offer.has > 0 && offer.needs > offer.has)
       return fmt::format("needs {}, and {} may be planned", short_bytes(offer.needs), short_bytes(offer.has));
+    if (is_over_host_memory(offer))
+      return fmt::format("needs {}, and {} has {}", short_bytes(offer.process), wanted_.host_memory->second,
+                         short_bytes(static_cast<size_t>(host_memory())));
     return {};
   }
+
+  bool is_over_host_memory(const Offer& offer) const { return wanted_.host_memory && static_cast<double>(offer.process) > host_memory(); }
+  double host_memory() const { return static_cast<double>(wanted_.host_memory->first) * wanted_.policy.memory_threshold; }
 
   /// How much of the demand a replica carries, by both ends of the range.
   void set_speed(const Spot& spot, const std::vector<const Bucket*>& buckets, Offer& offer) const {
@@ -232,8 +239,8 @@ class Maker {
   /// Of one place: fewer replicas, then the larger part of a limit, then the exact precision and the smaller batch, which came first.
   bool better(const Offer& a, const Offer& b) const {
     if (a.why_not.empty() != b.why_not.empty()) return a.why_not.empty();
-    const auto failure = [](const Offer& offer) {
-      return std::tuple(offer.has > 0 && offer.needs > offer.has, offer.rate <= 0, offer.replicas);
+    const auto failure = [this](const Offer& offer) {
+      return std::tuple((offer.has > 0 && offer.needs > offer.has) || is_over_host_memory(offer), offer.rate <= 0, offer.replicas);
     };
     if (!a.why_not.empty()) return failure(a) < failure(b);
     if (a.replicas != b.replicas) return a.replicas < b.replicas;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/planner/planner.h"
@@ -27,6 +28,9 @@ struct OfferQuestion {
   std::optional<std::vector<std::string>> places;  ///< cards and slices of a fleet, by the names that offers have; and CPUs
   std::string device;          ///< only this one of the catalogue; empty: this machine's CPU and every card that this build runs on
   std::optional<size_t> room;  ///< bytes that a process, or a card, may take; default: those of the card
+  /// Bytes that a process may have, on a card's host, too, with the words for them: "memory (base.yaml:4:9)".
+  std::optional<std::pair<size_t, std::string>> host_memory;
+  bool whole_cards = false;    ///< neither this machine's CPU nor slices
   bool largest_batch = false;  ///< no smaller one than the largest of the question
 };
 

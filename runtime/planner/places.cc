@@ -28,10 +28,10 @@ serving::ModelRoot root_of(const std::string& place) {
   return root;
 }
 
-Status add_versions(const std::string& name, const serving::ModelFiles& files, std::vector<FoundModel>& found) {
+Status add_versions(const std::string& name, const serving::ModelFiles& files, const config::Node* yaml, std::vector<FoundModel>& found) {
   const auto in_model = [&](const Error& error) { return error.in(fmt::format("model '{}'", name)); };
   if (!files.unreadable.empty()) return in_model({Code::kUnavailable, files.unreadable});
-  auto settings = serving::read_model_folder(files.folder, files.alone() ? "" : name, "", {});
+  auto settings = serving::read_model_folder(files.folder, files.alone() ? "" : name, "", {}, yaml);
   if (!settings) return in_model(settings.error());
   if (settings->ensemble) return {};  // it runs other models and has no weights
   if (files.versions.empty()) return in_model({Code::kNotFound, serving::describe_no_version(files)});
@@ -39,7 +39,7 @@ Status add_versions(const std::string& name, const serving::ModelFiles& files, s
     const std::string& path = files.versions.at(number).path;
     auto file = files.folder.empty() ? Result<std::string>(path) : formats::find_model_file(path, settings->file);
     if (!file) return in_model(file.error());
-    found.push_back({name, std::to_string(number), *file, *settings});
+    found.push_back({name, std::to_string(number), *file, files.folder, *settings});
   }
   return {};
 }
@@ -54,7 +54,7 @@ bool is_one_model(const std::string& folder) {
          });
 }
 
-Result<std::vector<FoundModel>> find_models(const std::vector<std::string>& places) {
+Result<std::vector<FoundModel>> find_models(const std::vector<std::string>& places, const config::Node* settings) {
   std::vector<FoundModel> found;
   std::vector<serving::ModelRoot> roots;
   roots.reserve(places.size());
@@ -65,7 +65,7 @@ Result<std::vector<FoundModel>> find_models(const std::vector<std::string>& plac
     SERIN_TRY(const serving::ModelsByName models, lister.list_models(root, roots));
     if (models.empty())
       return Error{Code::kNotFound, fmt::format("{}: there is no model in it{}", root.path, serving::describe_misplaced(root))};
-    for (const auto& [name, files] : models) SERIN_CHECK(add_versions(name, files, found));
+    for (const auto& [name, files] : models) SERIN_CHECK(add_versions(name, files, settings, found));
   }
   if (found.empty()) return Error{Code::kNotFound, fmt::format("{}: there is no model in it that has a file", places.front())};
   return found;

@@ -67,7 +67,7 @@ Result<Answer> Planner::plan(const std::vector<std::string>& places, const Quest
   Answer answer{.backend = machine_.note};
   const Resident now = resident();
   answer.base = now.own + now.files + kServerBytes;
-  SERIN_TRY(std::vector<FoundModel> found, find_models(places));
+  SERIN_TRY(std::vector<FoundModel> found, find_models(places, question.settings ? &*question.settings : nullptr));
   for (FoundModel& each : found) {
     if (question.instances) each.settings.instances = question.instances;
     if (question.threads) each.settings.threads = *question.threads;

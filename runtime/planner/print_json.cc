@@ -106,6 +106,7 @@ std::string print_json(const Answer& answer, const Extras& extras) {
                          {"process", {{"base_bytes", answer.base}, {"total_bytes", answer.total()}}}};
   if (extras.placement) object["placement"] = placement_json(*extras.placement);
   if (extras.offers) object["demand"] = offers_json(*extras.offers, extras.notes);
+  if (extras.from_template) object["template"] = template_json(*extras.from_template);
   if (extras.observed) object["observed"] = observed_json(*extras.observed);
   return json::serialize(object);
 }

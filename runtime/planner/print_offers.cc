@@ -74,7 +74,7 @@ json::value number_or_null(std::optional<double> value) { return value ? json::v
 
 std::string notes_text(const std::vector<Note>& notes) {
   if (notes.empty()) return {};
-  std::string text = "\nkeys of the task file that mean something else here, or nothing\n";
+  std::string text = "\nkeys of the file that mean something else here, or nothing\n";
   for (const Note& note : notes) text += fmt::format("  {}: {}\n", note.key, note.text);
   return text;
 }

@@ -120,6 +120,7 @@ std::string print_text(const Answer& answer, size_t most_steps, const Extras& ex
   }
   text += fmt::format("\nserve occupies at most {} ({} without a model)\n", short_bytes(answer.total()), short_bytes(answer.base));
   if (placement) text += placement_text(answer, *placement);
+  if (extras.from_template) text += template_text(*extras.from_template, extras.explain);
   text += notes_text(extras.notes);
   if (extras.offers) text += offers_text(*extras.offers);
   if (extras.observed) text += observed_text(*extras.observed);

@@ -13,7 +13,7 @@ def documented_keys():
 
 
 def known_keys():
-    reader = between(source("settings.cc"), "Result<ModelSettings> read_model_settings(", "\n}\n")
+    reader = between(source("settings.cc"), "Result<ModelSettings> read_model_settings(const config::Node& root", "\n}\n")
     return strings(between(reader, "root.allow_only({", "})"))
 
 

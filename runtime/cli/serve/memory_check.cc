@@ -52,7 +52,7 @@ std::function<Status(const std::string&, const std::string&, const serving::Mode
     const planner::Resident now = planner::resident();
     if (limit == 0 || now.own + now.files + kOrdinary + kTimesTheFile * bytes_of_files(path) < limit) return {};
     const planner::Admission admission =
-        planner::admit(machine, {.name = name, .version = "", .path = path, .settings = settings}, limit, now);
+        planner::admit(machine, {.name = name, .version = "", .path = path, .folder = {}, .settings = settings}, limit, now);
     if (admission.sentence.empty()) return {};
     if (admission.cannot_fit && refuses) return Error{Code::kTooLarge, admission.sentence + "; --memory-check warn loads it all the same"};
     log::warning("{}: memory: {}: {}", name, admission.cannot_fit ? "it cannot fit" : "it may not fit", admission.sentence);

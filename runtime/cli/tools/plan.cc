@@ -1,23 +1,24 @@
 // plan.cc: `serin plan`: how much memory and arithmetic models need, before they are served.
 //
-// Exit codes: 1 if the models do not fit the memory or the device that was named, 2 for what the question got wrong (a flag, a dimension without a size, no
-// such file), 3 for a model that cannot run.
+// Exit codes: 1 if the models do not fit the memory, the device or the template that was named, or fail the smoke run. 2 for what the question
+// got wrong (a flag, a key, a dimension without a size, no such file), 3 for a model that cannot run.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <map>
 
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
-#include "runtime/base/number.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
-#include "runtime/cli/tools/plan_fleet.h"
-#include "runtime/cli/tools/plan_load.h"
+#include "runtime/cli/release/child.h"
+#include "runtime/cli/tools/plan_flags.h"
 #include "runtime/cli/tools/plan_observe.h"
-#include "runtime/cli/validators.h"
+#include "runtime/cli/tools/plan_smoke.h"
 #include "runtime/planner/calibration.h"
 #include "runtime/planner/planner.h"
 #include "runtime/planner/report.h"
@@ -26,42 +27,22 @@
 namespace serin::cli {
 namespace {
 
-struct PlanOptions {
-  std::vector<std::string> places;
-  planner::Question question;
-  EngineFlags engine;  // --isa alone
-  std::string precision, device, device_precision, memory, catalogue;
-  int cores = 0;
-  size_t steps = 10;
-  double calibrate_seconds = 0;  // 0: only read what was measured before
-  std::string calibration, html, observe;
-  LoadFlags load;
-  FleetFlags fleet;
-  bool this_machine = false;  // --device cpu
-  bool leave_out = false;
-  bool json = false;
+/// What was asked, and what was found.
+struct Found {
+  planner::Answer answer;
+  std::optional<planner::Placement> placement;
+  std::optional<LoadQuestion> load;
+  std::optional<planner::Offers> offers;  ///< if there is a load
+  std::optional<planner::Observed> observed;
+  std::optional<UsedTemplate> used;
+  std::optional<planner::TemplatePlan> templated;  ///< if a template is used and an offer holds
 };
 
 int fail_plan(const Error& error) {
   std::fprintf(stderr, "serin plan: %s\n", error.message.c_str());
+  if (error.code == Code::kFailedPrecondition) return kNo;
   const bool usage = error.code == Code::kInvalidArgument || error.code == Code::kNotFound || error.code == Code::kPermissionDenied;
   return usage ? kUsage : kCannotRun;
-}
-
-/// "seq=64,128"
-void add_dim(std::map<std::string, std::vector<int64_t>>& sizes, const std::string& text) {
-  const size_t equals = text.find('=');
-  std::vector<int64_t> values;
-  for (size_t from = equals; from < text.size();) {
-    const size_t to = std::min(text.find(',', from + 1), text.size());
-    const auto value = parse_number<int64_t>(text.substr(from + 1, to - from - 1));
-    if (!value || *value < 1) throw CLI::ValidationError("--dim", "'" + text + "' is not NAME=NUMBER,... with numbers of at least 1");
-    values.push_back(*value);
-    from = to;
-  }
-  if (equals == 0 || values.empty()) throw CLI::ValidationError("--dim", "'" + text + "' is not NAME=NUMBER,...");
-  std::ranges::sort(values);
-  sizes[text.substr(0, equals)] = std::move(values);
 }
 
 /// Nothing: no memory was named.
@@ -108,13 +89,36 @@ Result<planner::Calibration> calibration_of(const PlanOptions& options, const pl
   return calibration;
 }
 
+/// A template says what no flag does. Nothing: none was named.
+Result<std::optional<UsedTemplate>> take_template(PlanOptions& options) {
+  if (options.from_template.path.empty()) return std::optional<UsedTemplate>();
+  if (options.load.format == "docker")
+    return invalid("--format docker: a template has a serin.yaml, which one line does not: take kubernetes");
+  SERIN_TRY(UsedTemplate used, use_template(options.from_template, options.places));
+  const planner::Template& made = used.made;
+  options.places = used.places;
+  options.question.settings = used.settings;
+  if (!options.question.instances && used.settings.has("instances")) {
+    SERIN_TRY(const int64_t instances, used.settings.integer("instances", 1, 1024, 1));
+    options.question.instances = static_cast<int>(instances);
+  }
+  if (options.precision.empty()) options.precision = setting_of(used, "precision");
+  if (options.device.empty()) options.device = made.gpu_count == 0 ? "cpu" : made.device;
+  if (options.device == "cpu" && made.gpu_count.value_or(0) > 0)
+    return invalid(
+        fmt::format("--device cpu contradicts gpu_count, which is {} ({})", *made.gpu_count, made.layers.all.find("gpu_count")->where));
+  if (options.cores == 0 && made.cpu) options.cores = static_cast<int>(std::ceil(made.cpu->first));
+  return std::optional(std::move(used));
+}
+
 /// A task file may name the models, their batch, their precision and the length of their sequences.
-Result<std::optional<LoadQuestion>> take_load(PlanOptions& options, const planner::Catalogue& catalogue) {
-  if (!options.load.asked()) {
+Result<std::optional<LoadQuestion>> take_load(PlanOptions& options, const std::optional<UsedTemplate>& used,
+                                              const planner::Catalogue& catalogue) {
+  if (!options.load.asked() && !used) {
     if (options.places.empty() && options.fleet.file.empty()) return invalid("name a model's file or folder");
     return std::optional<LoadQuestion>();
   }
-  SERIN_TRY(LoadQuestion load, read_load(options.load, options.places, options.precision, catalogue));
+  SERIN_TRY(LoadQuestion load, read_load(options.load, options.places, options.precision, catalogue, used ? &used->made : nullptr));
   planner::Question& question = options.question;
   options.places = load.places;
   question.length = load.task.length;
@@ -124,6 +128,7 @@ Result<std::optional<LoadQuestion>> take_load(PlanOptions& options, const planne
   load.wanted.device = options.device;
   load.wanted.this_machine = options.this_machine;
   SERIN_TRY(load.wanted.room, room_of(options));
+  if (used && used->settings.has("max_batch") && question.batches.empty()) load.wanted.largest_batch = true;
   return std::optional(std::move(load));
 }
 
@@ -135,31 +140,133 @@ Result<std::optional<planner::Offers>> offers_of(const PlanOptions& options, con
   return std::optional(std::move(offers));
 }
 
-/// Returns the exit code. `offers` and `load` are both null, or neither.
-int print(const PlanOptions& options, const planner::Answer& answer, const planner::Placement* placed, const planner::Offers* offers,
-          const LoadQuestion* load, const planner::Observed* observed) {
-  planner::Extras extras{.placement = placed, .offers = offers, .notes = {}, .observed = observed};
-  if (load) extras.notes = load->task.notes;
-  if (!options.html.empty())
-    if (const Status written = write_file_atomically(options.html, planner::print_html(answer, placed)); !written)
-      return fail_plan(written.error());
-  const bool starts = offers && options.load.format != "text";
-  if (starts && !offers->chosen()) {
-    std::fprintf(stderr, "serin plan: %s\n", offers->advice().c_str());
-  } else if (starts) {
-    std::cout << print_deployment(options.load, *load, answer, *offers);
-  } else {
-    std::cout << (options.json ? planner::print_json(answer, extras) + "\n" : planner::print_text(answer, options.steps, extras));
+/// Flags of the command line that are stronger than a template, by name.
+std::map<std::string, std::string> stronger_flags(const PlanOptions& options) {
+  std::map<std::string, std::string> flags;
+  if (!options.load.image.empty()) flags["image"] = options.load.image;
+  if (!options.question.batches.empty()) flags["batch"] = {};
+  if (options.given.instances) flags["instances"] = {};
+  if (options.given.precision) flags["precision"] = {};
+  if (options.question.threads) flags["threads"] = {};
+  return flags;
+}
+
+/// What the template makes of the chosen offer. Nothing: there is no template, or no offer holds.
+Result<std::optional<planner::TemplatePlan>> fill_template(const PlanOptions& options, const Found& found) {
+  if (!found.used || !found.offers->chosen()) return std::optional<planner::TemplatePlan>();
+  SERIN_TRY(planner::TemplatePlan templated,
+            planner::plan_template(found.used->made, found.used->model, *found.offers, stronger_flags(options)));
+  return std::optional(std::move(templated));
+}
+
+/// Loads, warms up and checks the model, as the chosen offer would serve it; on the CPU, where this machine has no card.
+Status pass_smoke(const PlanOptions& options, const Found& found) {
+  SERIN_TRY(const std::vector<planner::FoundModel> models,
+            planner::find_models(options.places, options.question.settings ? &*options.question.settings : nullptr));
+  if (models.size() != 1) return invalid(fmt::format("--smoke runs one model, and there are {}", models.size()));
+  const planner::Offer* const offer = found.offers ? found.offers->chosen() : nullptr;
+  SmokeQuestion question{.model = models.front(),
+                         .settings = {},
+                         .flags = {},
+                         .precision = found.answer.models.front().precision,
+                         .threads = found.answer.models.front().threads,
+                         .data = {},
+                         .rtol = {},
+                         .atol = {}};
+  bool on_card = false;
+  if (offer && offer->on_card()) {
+    SERIN_TRY(const Engine engine, make_engine({.device = "auto"}));
+    on_card = engine.device != nullptr;
+    if (on_card) question.flags = {"--device", "cuda"};
+    if (on_card) question.precision = offer->precision;
+    if (!on_card) std::fprintf(stderr, "serin plan: smoke run on the CPU, because this machine has no card\n");
   }
+  if (found.used) {
+    auto flags = stronger_flags(options);
+    planner::Offer here = *offer;
+    if (!on_card && here.on_card()) {
+      here.precision = "fp32";
+      flags["precision"] = {};
+    }
+    question.settings = planner::block_text(planner::settings_of(found.used->made, &here, flags)).text;
+    const planner::Template& made = found.used->made;
+    question.flags.insert(question.flags.end(), made.args.begin(), made.args.end());
+    if (made.smoke) {
+      question.data = made.smoke->data;
+      question.rtol = made.smoke->rtol;
+      question.atol = made.smoke->atol;
+    }
+  }
+  SERIN_TRY(const std::string passed, run_smoke(question));
+  std::fprintf(stderr, "serin plan: %s\n", passed.c_str());
+  return {};
+}
+
+std::string manifest_of(const PlanOptions& options, const Found& found, const planner::TemplateReport& report) {
+  if (!found.templated) return print_deployment(options.load, *found.load, found.answer, *found.offers);
+  planner::Manifest manifest = found.templated->manifest;
+  const std::vector<std::string> remarks = options.from_template.explain ? explained_lines(report) : std::vector<std::string>();
+  manifest.remarks.insert(manifest.remarks.end(), remarks.begin(), remarks.end());
+  return planner::manifest_text(manifest);
+}
+
+/// Returns the exit code.
+int print(const PlanOptions& options, const Found& found, const std::string& advice) {
+  planner::TemplateReport report = found.used ? found.used->report : planner::TemplateReport();
+  if (found.templated) report.values = found.templated->values;
+  planner::Extras extras{.placement = found.placement ? &*found.placement : nullptr,
+                         .offers = found.offers ? &*found.offers : nullptr,
+                         .notes = found.load ? found.load->task.notes : std::vector<planner::Note>(),
+                         .from_template = found.used ? &report : nullptr,
+                         .explain = options.from_template.explain,
+                         .observed = found.observed ? &*found.observed : nullptr};
+  if (!options.html.empty())
+    if (const Status written = write_file_atomically(options.html, planner::print_html(found.answer, extras.placement)); !written)
+      return fail_plan(written.error());
+  const bool starts = found.offers && options.load.format != "text";
+  if (!advice.empty() && (starts || found.used)) std::fprintf(stderr, "serin plan: %s\n", advice.c_str());
+  if (!starts)
+    std::cout << (options.json ? planner::print_json(found.answer, extras) + "\n"
+                               : planner::print_text(found.answer, options.steps, extras));
+  else if (found.offers->chosen())
+    std::cout << manifest_of(options, found, report);
   std::cout << std::flush;
-  const bool refused = (placed && placed->fit && !placed->fit->fits) || (offers && !offers->chosen());
+  const bool refused = (found.placement && found.placement->fit && !found.placement->fit->fits) || !advice.empty();
   return refused ? kNo : kYes;
+}
+
+Result<int> answer(const PlanOptions& options, const planner::Planner& planner, const planner::Calibration& calibration,
+                   const planner::Catalogue& catalogue, Found found) {
+  SERIN_TRY(found.answer, planner.plan(options.places, options.question));
+  if (!calibration.empty())
+    for (planner::ModelAnswer& model : found.answer.models) calibration.fill(model, options.leave_out ? model.path : std::string());
+  SERIN_TRY(found.placement, place_answer(options, planner, found.answer, catalogue));
+  SERIN_TRY(found.offers, offers_of(options, planner, found.answer, found.load, catalogue));
+  SERIN_TRY(found.templated, fill_template(options, found));
+  std::string advice;
+  if (found.offers && !found.offers->chosen())
+    advice = found.used ? advice_of(found.load->wanted, planner, options.places, options.question, found.answer, *found.offers, catalogue)
+                        : found.offers->advice();
+  const bool gates = found.used && found.used->made.smoke && options.load.format != "text";
+  if ((options.smoke || gates) && advice.empty()) SERIN_CHECK(pass_smoke(options, found));
+  if (!options.observe.empty()) {
+    auto observed = observe(options.observe, found.answer);
+    if (!observed && observed.error().code == Code::kUnavailable) return fail_plan(observed.error()), kUnreachable;
+    if (!observed) return observed.error();
+    found.observed = *std::move(observed);
+  }
+  return print(options, found, advice);
 }
 
 int run_plan(PlanOptions options) {
   log::configure({.level = log::Level::kWarning});
   const auto catalogue = planner::Catalogue::load(options.catalogue);
   if (!catalogue) return fail_plan(catalogue.error());
+  options.given = {.instances = options.question.instances.has_value(), .precision = !options.precision.empty()};
+  Found found;
+  auto used = take_template(options);
+  if (!used) return fail_plan(used.error());
+  found.used = *std::move(used);
   options.this_machine = options.device == "cpu";
   if (options.this_machine) options.device.clear();
   if (!options.precision.empty()) {
@@ -168,9 +275,10 @@ int run_plan(PlanOptions options) {
       return fail_plan(
           {Code::kInvalidArgument, fmt::format("--precision {}: must be auto, fp32, tf32, fp16, bf16 or int8", options.precision)});
   }
-  auto load = take_load(options, *catalogue);
+  auto load = take_load(options, found.used, *catalogue);
   if (!load) return fail_plan(load.error());
-  const std::string precision = *load && options.precision.empty() ? (*load)->task.policy.precision : options.precision;
+  found.load = *std::move(load);
+  const std::string precision = found.load && options.precision.empty() ? found.load->task.policy.precision : options.precision;
   if (const Status taken = take_device_precision(options, precision, *catalogue); !taken) return fail_plan(taken.error());
   auto engine = make_engine(options.engine);
   if (!engine) return fail_plan(engine.error());
@@ -189,22 +297,12 @@ int run_plan(PlanOptions options) {
         plan_fleet(options.fleet, options.places, planner, calibration->empty() ? nullptr : &*calibration, *catalogue, options.json);
     return code ? *code : fail_plan(code.error());
   }
-  auto answer = planner.plan(options.places, options.question);
-  if (!answer) return fail_plan(answer.error());
-  if (!calibration->empty())
-    for (planner::ModelAnswer& model : answer->models) calibration->fill(model, options.leave_out ? model.path : std::string());
-  const auto placement = place_answer(options, planner, *answer, *catalogue);
-  if (!placement) return fail_plan(placement.error());
-  const auto offers = offers_of(options, planner, *answer, *load, *catalogue);
-  if (!offers) return fail_plan(offers.error());
-  std::optional<planner::Observed> observed;
-  if (!options.observe.empty()) {
-    auto found = observe(options.observe, *answer);
-    if (!found) return found.error().code == Code::kUnavailable ? (fail_plan(found.error()), kUnreachable) : fail_plan(found.error());
-    observed = *std::move(found);
+  try {
+    const auto code = answer(options, planner, *calibration, *catalogue, std::move(found));
+    return code ? *code : fail_plan(code.error());
+  } catch (const ReleaseInterrupted&) {
+    return kInterrupted;
   }
-  return print(options, *answer, *placement ? &**placement : nullptr, *offers ? &**offers : nullptr, *load ? &**load : nullptr,
-               observed ? &*observed : nullptr);
 }
 
 }  // namespace
@@ -212,59 +310,7 @@ int run_plan(PlanOptions options) {
 void add_plan(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("plan", "Print the memory and the arithmetic that models need, without loading them");
   auto options = std::make_shared<PlanOptions>();
-  auto& question = options->question;
-  command->add_option("models", options->places, "model files, folders of one model, or folders with <name>/<version>/model.onnx");
-  command->add_option("--batch", question.batches, "rows of the batches that will run, e.g. 1,8,32; default: all sizes up to max_batch")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(int64_t{1}, serving::kMostBatch));
-  command->add_option("--instances", question.instances, "runs at the same time; default: as the model's settings say")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--threads", question.threads, "threads for one run; default: as the model's settings say")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--clients", question.clients, "requests at the same time; default: two for each instance")
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--cores", options->cores, "cores of the server, by which instances are counted; default: those of this process")
-      ->check(CLI::Range(1, 4096));
-  command->add_option("--precision", options->precision, "auto, fp32, bf16 or int8; default: as the model's settings say");
-  command
-      ->add_option_function<std::vector<std::string>>(
-          "--dim",
-          [&question](const std::vector<std::string>& texts) {
-            for (const std::string& text : texts) add_dim(question.sizes, text);
-          },
-          "sizes of another open dimension, e.g. seq=64,128; can be given several times")
-      ->allow_extra_args(false);
-  command->add_option("--isa", options->engine.isa, "scalar, avx2 or avx512; default: the best of this machine");
-  command->add_option("--steps", options->steps, "steps to print, those with most arithmetic first; 0: none")
-      ->capture_default_str()
-      ->check(CLI::Range(size_t{0}, size_t{1} << 20));
-  command->add_option("--device", options->device,
-                      "a device of the catalogue to place the models on, e.g. L4: fit, latency; cpu: that of this machine");
-  command->add_option("--memory", options->memory, "memory that they may take, e.g. 512Mi or 16G; default: that of the device");
-  command->add_option("--catalogue", options->catalogue, "file with more devices, as runtime/planner/catalogue.yaml has them");
-  command
-      ->add_option("--calibrate", options->calibrate_seconds,
-                   "seconds to run the models in, to learn how long steps take on this machine; default: 30")
-      ->expected(0, 1)
-      ->default_str("30")
-      ->check(between(0.1, 3600.0));
-  command->add_option("--calibration", options->calibration,
-                      "file with what was learnt; default: serin/plan.json in $XDG_CACHE_HOME or in ~/.cache");
-  command->add_flag("--leave-out", options->leave_out, "predict each model without what was measured on it");
-  add_load_flags(*command, options->load);
-  auto* fleet = command->add_option(
-      "--fleet", options->fleet.file,
-      "fleet file: nodes, accelerators, load, and models to be placed on them; or the JSON of kubectl get nodes,pods -A");
-  command->add_option("--solver", options->fleet.solver, "libserin_packing.so, which packs exactly; default: next to the program")
-      ->needs(fleet);
-  for (const char* const other : {"--task", "--rps", "--device", "--format"}) fleet->excludes(other);
-  auto* observe_flag =
-      command->add_option("--observe", options->observe,
-                          "metrics of a server that runs these models, e.g. http://127.0.0.1:8002: its figures next to the plan's");
-  fleet->excludes(observe_flag);
-  command->add_option("--html", options->html, "file for the answer as one page with plots");
-  command->add_flag("--json", options->json, "print one JSON object of schema serin.plan/1");
+  add_plan_flags(*command, *options);
   command->callback([options, &exit_code] { exit_code = run_plan(*options); });
 }
 

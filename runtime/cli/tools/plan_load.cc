@@ -18,6 +18,18 @@ std::vector<std::string> only_named(std::vector<std::string> places, const std::
   return places;
 }
 
+/// What a template says of the load and of what a pod may have.
+void take_demand(const planner::Template& made, LoadQuestion& load) {
+  planner::Demand& demand = load.task.demand;
+  if (demand.rps <= 0) demand.rps = made.demand.rps;
+  if (demand.slos.empty()) demand.slos = made.demand.slos;
+  load.task.notes.insert(load.task.notes.end(), made.notes.begin(), made.notes.end());
+  load.wanted.whole_cards = made.gpu_count.value_or(0) > 0;
+  const double threshold = load.task.policy.memory_threshold;
+  const std::string part = threshold < 1 ? fmt::format("{:.4g} % of ", 100 * threshold) : std::string();
+  if (made.memory) load.wanted.host_memory = std::pair(made.memory->first, fmt::format("{}memory ({})", part, made.memory->second));
+}
+
 }  // namespace
 
 void add_load_flags(CLI::App& command, LoadFlags& flags) {
@@ -35,7 +47,7 @@ void add_load_flags(CLI::App& command, LoadFlags& flags) {
 }
 
 Result<LoadQuestion> read_load(const LoadFlags& flags, std::vector<std::string> places, const std::string& precision,
-                               const planner::Catalogue& catalogue) {
+                               const planner::Catalogue& catalogue, const planner::Template* made) {
   LoadQuestion load;
   if (!flags.task.empty()) {
     SERIN_TRY(load.task, planner::read_task(flags.task, catalogue));
@@ -46,6 +58,7 @@ Result<LoadQuestion> read_load(const LoadFlags& flags, std::vector<std::string> 
     return invalid(fmt::format("{}:{} name the model's file or folder as an argument, or as model: in the file", flags.task, named));
   }
   if (!places.empty() && !task.models.empty()) task.notes.push_back({"model", "ignored: the command line names models"});
+  if (made) take_demand(*made, load);
   load.places = only_named(places.empty() ? task.models : std::move(places), task.model_name);
   if (flags.rps > 0) task.demand.rps = flags.rps;
   if (!flags.slos.empty()) task.demand.slos.clear();

@@ -9,6 +9,7 @@
 #include "runtime/planner/deployment.h"
 #include "runtime/planner/offers.h"
 #include "runtime/planner/task.h"
+#include "runtime/planner/template.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): as CLI11 has it
 class App;
@@ -26,7 +27,7 @@ struct LoadFlags {
 };
 void add_load_flags(CLI::App& command, LoadFlags& flags);
 
-/// The question of the file and the flags, and the models. A flag is stronger than the file. `places`: those of the command line; if there are
+/// The question of the file and the flags, and the models. A flag is stronger than the file, and the file than a template (`made`). `places`: those of the command line; if there are
 /// none, those of the file. `precision`: of the command line; empty: none was named.
 struct LoadQuestion {
   planner::Task task;
@@ -34,7 +35,7 @@ struct LoadQuestion {
   std::vector<std::string> places;
 };
 Result<LoadQuestion> read_load(const LoadFlags& flags, std::vector<std::string> places, const std::string& precision,
-                               const planner::Catalogue& catalogue);
+                               const planner::Catalogue& catalogue, const planner::Template* made = nullptr);
 
 /// The precision in which the CPU's plan is made, for what the policy names. Nothing: that of the model's settings.
 std::optional<serving::Precision> cpu_precision(const planner::Policy& policy, bool multiplies_bf16);

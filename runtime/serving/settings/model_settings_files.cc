@@ -40,13 +40,13 @@ Result<std::optional<ReadModelConfig>> parse_config(const std::string& json) {
 }  // namespace
 
 Result<ModelSettings> read_model_folder(const std::string& folder, const std::string& name, const std::string& config,
-                                        const ModelSettings& defaults) {
-  if (folder.empty() && config.empty()) return defaults;
+                                        const ModelSettings& defaults, const config::Node* yaml) {
+  if (folder.empty() && config.empty()) return yaml ? read_model_settings(*yaml, folder, defaults) : defaults;
   const std::string from = config.empty() ? config_file(folder, defaults.config_name) : "config";
   auto read = config.empty() ? read_config(fs::path(folder) / from) : parse_config(config);
   if (!read) return read.error().in(from);
   ModelSettings settings = defaults;
-  const std::string yaml = folder.empty() ? std::string() : (fs::path(folder) / "serin.yaml").string();
+  const std::string own_yaml = folder.empty() ? std::string() : (fs::path(folder) / "serin.yaml").string();
   if (*read) {
     if (const Status applied = apply_model_config(**read, folder, settings); !applied) return applied.error().in(from);
     if (const std::string& own = (*read)->config.name(); !own.empty() && !name.empty() && own != name)
@@ -54,9 +54,10 @@ Result<ModelSettings> read_model_folder(const std::string& folder, const std::st
     const std::string subject = name.empty() ? fs::path(folder).filename().string() : name;
     if (!(*read)->ignored.empty()) log::warning("model '{}': {}: ignored: {}", subject, from, fmt::join((*read)->ignored, "; "));
     std::error_code unreadable;
-    if (fs::exists(yaml, unreadable)) log::info("model '{}': what serin.yaml says holds, the rest is as {} says", subject, from);
+    if (fs::exists(own_yaml, unreadable)) log::info("model '{}': what serin.yaml says holds, the rest is as {} says", subject, from);
   }
-  return yaml.empty() ? settings : read_model_settings(yaml, settings);
+  if (yaml) return read_model_settings(*yaml, folder, settings);
+  return own_yaml.empty() ? settings : read_model_settings(own_yaml, settings);
 }
 
 }  // namespace serin::serving

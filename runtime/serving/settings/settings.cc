@@ -156,7 +156,10 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
   auto document = config::Node::load(path);
   if (!document && document.error().code == Code::kNotFound) return defaults;
   if (!document) return document.error();
-  const config::Node& root = *document;
+  return read_model_settings(*document, std::filesystem::path(path).parent_path().string(), defaults);
+}
+
+Result<ModelSettings> read_model_settings(const config::Node& root, const std::string& folder, const ModelSettings& defaults) {
   SERIN_CHECK(root.allow_only({"max_batch",
                                "buckets",
                                "instances",
@@ -192,7 +195,7 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
     SERIN_TRY(settings.versions, read_versions(*versions));
   }
   if (const auto labels = root.find("class_labels")) {
-    SERIN_TRY(settings.class_labels, read_class_labels(*labels, std::filesystem::path(path).parent_path()));
+    SERIN_TRY(settings.class_labels, read_class_labels(*labels, folder));
   }
   SERIN_TRY(settings.max_batch, root.integer("max_batch", 1, kMostBatch, settings.max_batch));
   if (root.has("instances")) {
@@ -211,23 +214,22 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
     SERIN_TRY(settings.ensemble, read_ensemble(*ensemble));
   }
   if (const auto sequences = root.find("sequences")) {
-    SERIN_TRY(settings.sequences, read_sequences(*sequences, std::filesystem::path(path).parent_path()));
+    SERIN_TRY(settings.sequences, read_sequences(*sequences, folder));
   }
   if (const auto ocr = root.find("ocr")) {
     for (const char* const other : {"ensemble", "sequences", "pre", "post"})
       if (root.has(other)) return ocr->error(fmt::format("does not go with '{}'", other));
-    SERIN_TRY(settings.ensemble, read_ocr_ensemble(*ocr, std::filesystem::path(path).parent_path()));
+    SERIN_TRY(settings.ensemble, read_ocr_ensemble(*ocr, folder));
   }
   if (root.has("pre") || root.has("post")) {
     if (root.has("sequences")) return root.at("sequences")->error("a model of sequences has no 'pre' and no 'post'");
-    const std::string folder = std::filesystem::path(path).parent_path();
     SERIN_TRY(settings.steps, steps::read_steps(root, [&](const std::string& name) { return file_of_model(folder, "", name); }));
   }
   SERIN_TRY(settings.slo, root.duration("slo", settings.slo));
   SERIN_TRY(settings.max_queue_delay, root.duration("max_queue_delay", settings.max_queue_delay));
   if (settings.max_queue_delay > kLongestQueueDelay) return root.at("max_queue_delay")->error("must be at most 10s");
   if (const auto warmup = root.find("warmup"); warmup && warmup->is_list()) {
-    SERIN_TRY(settings.warmup_requests, read_warmup(*warmup, std::filesystem::path(path).parent_path()));
+    SERIN_TRY(settings.warmup_requests, read_warmup(*warmup, folder));
   } else {
     SERIN_TRY(settings.warmup, root.boolean("warmup", settings.warmup));
   }
@@ -259,10 +261,10 @@ Result<ModelSettings> read_model_settings(const std::string& path, const ModelSe
     settings.precision = *parse_precision(word);
   }
   if (const auto samples = root.find("samples")) {
-    SERIN_TRY(const std::string folder, samples->text());
+    SERIN_TRY(const std::string own, samples->text());
     if (settings.precision != Precision::kAuto && settings.precision != Precision::kInt8)
       return samples->error("is read by 'precision: auto' and 'precision: int8' only");
-    settings.samples = std::filesystem::path(path).parent_path() / folder;  // beside serin.yaml, unless it is absolute
+    settings.samples = std::filesystem::path(folder) / own;  // beside serin.yaml, unless it is absolute
   }
   return settings;
 }

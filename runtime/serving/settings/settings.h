@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/config.h"
 #include "runtime/base/result.h"
 #include "runtime/engine/devices.h"
 #include "runtime/serving/settings/model_source.h"
@@ -71,6 +72,8 @@ struct ModelSettings {
 
 /// Returns `defaults` if there is no such file. Errors name file and line, and list the allowed values.
 Result<ModelSettings> read_model_settings(const std::string& path, const ModelSettings& defaults = {});
+/// The same of a document. `folder`: the model's, of files that it names.
+Result<ModelSettings> read_model_settings(const config::Node& root, const std::string& folder, const ModelSettings& defaults);
 
 /// Whether they differ only in parts that no loaded version depends on: labels, and the choice of versions.
 bool same_but_for_names(ModelSettings a, const ModelSettings& b);
@@ -80,8 +83,8 @@ Result<std::vector<std::string>> read_label_file(const std::string& folder, cons
 
 /// Reads the settings in a model's folder: config.pbtxt, then serin.yaml, which has precedence. A `config` that is not empty (a ModelConfig
 /// as JSON) replaces config.pbtxt. An empty folder has no settings. `name`: the name that config.pbtxt must contain, if it has one; empty:
-/// any.
+/// any. `yaml`: replaces serin.yaml; null: the folder's.
 Result<ModelSettings> read_model_folder(const std::string& folder, const std::string& name, const std::string& config,
-                                        const ModelSettings& defaults);
+                                        const ModelSettings& defaults, const config::Node* yaml = nullptr);
 
 }  // namespace serin::serving

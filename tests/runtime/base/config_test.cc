@@ -24,6 +24,14 @@ TEST(Config, C1_DuplicateKeyIsRefused) {
   EXPECT_EQ(status.error().message, "router.yaml:2:1: key 'a' given twice");
 }
 
+TEST(Config, AnArgumentHasANameAndNoLine) {
+  const Node value = Node::parse_argument("{a: [1, x]}", "--set guard").value();
+  EXPECT_EQ(value.at("a")->items()[1].integer(0, 9).error().message, "--set guard: a[1]: must be a whole number from 0 to 9, not 'x'");
+  EXPECT_EQ(value.where(), "--set guard");
+  EXPECT_EQ(Node::parse_argument("{", "--set guard").error().message.substr(0, 21), "--set guard: not YAML");
+  EXPECT_EQ(parsed("a: 1\nb: {c: 2}\n").at("b")->at("c")->where(), "router.yaml:2:8");
+}
+
 TEST(Config, C1_WrongTypesSayWhatIsExpected) {
   const Node root = parsed("port: eighty\nlist: 3\nflag: yes please\nwait: 5\nshare: 120%\n");
   EXPECT_EQ(root.integer("port", 0, 65535, 0).error().message,
