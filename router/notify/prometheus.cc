@@ -7,45 +7,15 @@
 
 #include <algorithm>
 
-#include "runtime/base/config.h"
 #include "runtime/base/log.h"
-#include "runtime/base/number.h"
-#include "runtime/net/session.h"
-#include "runtime/net/target.h"
+#include "runtime/net/prometheus.h"
 
 namespace serin::router {
 namespace {
 
 constexpr std::chrono::seconds kLongestWait{2};
 
-/// [<time>, "<value>"]
-Result<double> read_sample(const config::Node& sample) {
-  const auto parts = sample.items();
-  if (parts.size() != 2) return Error{Code::kCorrupt, "the answer has no value"};
-  SERIN_TRY(const std::string text, parts[1].text());
-  if (const auto value = parse_number<double>(text)) return *value;
-  return Error{Code::kOutOfRange, fmt::format("the answer is {}", text.substr(0, 40))};
-}
-
 }  // namespace
-
-Result<double> read_query_answer(std::string_view body) {
-  SERIN_TRY(const config::Node root, config::Node::parse(body, "answer"));
-  SERIN_TRY(const std::string status, root.text("status", ""));
-  if (status != "success") {
-    SERIN_TRY(const std::string why, root.text("error", "no answer of Prometheus"));
-    return Error{Code::kUnavailable, why.substr(0, 200)};
-  }
-  SERIN_TRY(const config::Node data, root.at("data"));
-  SERIN_TRY(const std::string type, data.text("resultType", ""));
-  SERIN_TRY(const config::Node result, data.at("result"));
-  if (type == "scalar") return read_sample(result);
-  const auto series = result.items();
-  if (type != "vector" || series.size() != 1)
-    return Error{Code::kNotFound, fmt::format("the answer is a {} of {} series, but one number is needed", type, series.size())};
-  SERIN_TRY(const config::Node value, series[0].at("value"));
-  return read_sample(value);
-}
 
 PrometheusWatch::PrometheusWatch(Questions questions, Answer answer, std::shared_ptr<const net::TlsContext> tls)
     : questions_(std::move(questions)), answer_(std::move(answer)), tls_(std::move(tls)), thread_([this] { run(); }) {}
@@ -88,14 +58,10 @@ Result<double> PrometheusWatch::query(const rollout::PrometheusGuard& asked) {
   if (url->origin.secure && !tls_) {
     SERIN_TRY(tls_, net::TlsContext::for_client({}));
   }
-  const double seconds = std::chrono::duration<double>(asked.interval).count();
-  net::Outgoing request{.method = "POST", .target = (url->path == "/" ? "" : url->path) + "/api/v1/query"};
-  request.headers.set("Content-Type", "application/x-www-form-urlencoded");
-  request.body = std::make_shared<const std::string>(fmt::format("query={}&lookback_delta={:.3f}", net::escaped(asked.query), 2 * seconds));
-  const auto wait = std::min<std::chrono::nanoseconds>(kLongestWait, asked.interval);
-  SERIN_TRY(const net::Response response, net::fetch(url->origin, request, wait, tls_));
-  if (response.status / 100 == 2 || response.status / 100 == 4) return read_query_answer(response.body);
-  return Error{Code::kUnavailable, fmt::format("the server answers {}", response.status)};
+  const net::PrometheusServer server{
+      .server = *url, .tls = tls_, .patience = std::min<std::chrono::nanoseconds>(kLongestWait, asked.interval)};
+  SERIN_TRY(const net::PrometheusAnswer answer, net::ask_prometheus(server, {.query = asked.query, .lookback = 2 * asked.interval}));
+  return answer.one_number();
 }
 
 void PrometheusWatch::ask(const Question& question) {

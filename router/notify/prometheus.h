@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,10 +19,6 @@
 #include "runtime/net/tls.h"
 
 namespace serin::router {
-
-/// The one number in an answer of /api/v1/query. Errors state the reason if there is none: no series, several, NaN, or the server's
-/// refusal.
-Result<double> read_query_answer(std::string_view body);
 
 class PrometheusWatch {
  public:

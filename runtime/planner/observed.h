@@ -1,23 +1,27 @@
-// observed.h: figures of a server that runs, next to those that were planned for it.
+// observed.h: figures of servers that run, next to those that were planned for them.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace serin::planner {
 
 struct Observation {
-  std::string what;  ///< "digits:2 weights"
-  double planned = 0, measured = 0;
-  enum class Unit : uint8_t { kBytes, kSeconds } unit = Unit::kBytes;
+  std::string what;               ///< "digits:2 weights"
+  std::optional<double> planned;  ///< nothing: a plan does not say it
+  double measured = 0;
+  enum class Unit : uint8_t { kBytes, kSeconds, kShare, kPerSecond, kRows } unit = Unit::kBytes;
   bool at_most = true;  ///< the plan is an upper bound; else an estimate
 
   /// A bound that was too low.
-  bool wrong() const { return at_most && measured > planned; }
+  bool wrong() const { return at_most && planned && measured > *planned; }
 };
 
 struct Observed {
   std::string url;
+  std::string window;  ///< "5m": the time that the figures are of; empty: since the server's start
   std::vector<Observation> lines;
   std::vector<std::string> notes;  ///< what could not be compared, and why
 };

@@ -1,5 +1,7 @@
 // print_json.cc: the schema "serin.plan/1". Keys are added without a new version; one that is removed or changes its meaning makes version 2.
 
+#include <fmt/format.h>
+
 #include <boost/json.hpp>
 
 #include "runtime/planner/operators.h"
@@ -81,17 +83,32 @@ json::object model_of(const ModelAnswer& model) {
           {"buckets", std::move(buckets)}};
 }
 
+std::string_view unit_of(Observation::Unit unit) {
+  switch (unit) {
+    case Observation::Unit::kBytes: return "bytes";
+    case Observation::Unit::kSeconds: return "seconds";
+    case Observation::Unit::kShare: return "share";
+    case Observation::Unit::kPerSecond: return "per_second";
+    case Observation::Unit::kRows: return "rows";
+  }
+  return "";
+}
+
 json::object observed_json(const Observed& observed) {
   json::array lines;
   for (const Observation& line : observed.lines) {
-    const bool bytes = line.unit == Observation::Unit::kBytes;
-    lines.push_back({{"what", line.what},
-                     {bytes ? "planned_bytes" : "planned_seconds", line.planned},
-                     {bytes ? "measured_bytes" : "measured_seconds", line.measured},
-                     {"at_most", line.at_most},
-                     {"too_low", line.wrong()}});
+    const std::string_view unit = unit_of(line.unit);
+    json::object object = {{"what", line.what}};
+    if (line.planned) object[fmt::format("planned_{}", unit)] = *line.planned;
+    object[fmt::format("measured_{}", unit)] = line.measured;
+    object["at_most"] = line.at_most;
+    object["too_low"] = line.wrong();
+    lines.push_back(std::move(object));
   }
-  return {{"url", observed.url}, {"lines", std::move(lines)}, {"notes", json::array(observed.notes.begin(), observed.notes.end())}};
+  return {{"url", observed.url},
+          {"window", observed.window},
+          {"lines", std::move(lines)},
+          {"notes", json::array(observed.notes.begin(), observed.notes.end())}};
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 
 #include "router/admin/admin_api.h"
 #include "router/config/read_config.h"
-#include "router/notify/prometheus.h"
 #include "router/proxy/outputs.h"
 #include "router/rollout/replay.h"
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"
+#include "runtime/net/prometheus.h"
 #include "tests/fuzz/must.h"
 #include "tests/router/router_fixture.h"
 
@@ -111,7 +111,9 @@ void steer_anything(std::string_view input) {
       if (const auto root = config::Node::parse(rest, "router.yaml")) (void)router::read_config(*root);
       return;
     case 'v': return read_record(rest);
-    case 'p': return (void)router::read_query_answer(rest);
+    case 'p':
+      if (const auto answer = net::read_prometheus_answer(rest)) (void)answer->one_number();
+      return;
     case 'b': return look_at_body(rest);
     case 'a': return ask_admin(rest);
     default: return;

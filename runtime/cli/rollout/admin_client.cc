@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdlib>
 #include <string_view>
 
-#include "runtime/base/file.h"
 #include "runtime/cli/tls_flags.h"
+#include "runtime/cli/token_file.h"
 
 namespace serin::cli {
 namespace {
@@ -18,7 +17,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::chrono::seconds kTimeout{30};
-constexpr size_t kLargestToken = 4096;
 
 std::string actor() {
   const char* user = std::getenv("USER");
@@ -28,16 +26,9 @@ std::string actor() {
 /// Empty: none.
 std::string read_token(const std::string& file) {
   const char* given = std::getenv("SERIN_TOKEN");
-  std::string token = given != nullptr ? given : "";
-  if (!file.empty()) {
-    auto text = read_file(file, kLargestToken);
-    if (!text) refuse(fmt::format("--token-file {}", text.error().message));
-    token = *std::move(text);
-  }
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
-  if (std::ranges::any_of(token, [](char c) { return c <= ' ' || c >= 0x7F; }))
-    refuse(fmt::format("{}: contains no token: it must be one line of visible ASCII characters", file.empty() ? "SERIN_TOKEN" : file));
-  return token;
+  auto token = file.empty() ? token_in(given != nullptr ? given : "", "SERIN_TOKEN") : read_token_file(file);
+  if (!token) refuse(token.error().message);
+  return *std::move(token);
 }
 
 std::string error_text(const net::Response& response) {

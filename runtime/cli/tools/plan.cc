@@ -45,6 +45,12 @@ int fail_plan(const Error& error) {
   return usage ? kUsage : kCannotRun;
 }
 
+/// Of a server that was asked.
+int fail_asking(const Error& error) {
+  const int code = fail_plan(error);
+  return error.code == Code::kUnavailable ? kUnreachable : code;
+}
+
 /// Nothing: no memory was named.
 Result<std::optional<size_t>> room_of(const PlanOptions& options) {
   if (options.memory.empty()) return std::optional<size_t>();
@@ -250,9 +256,8 @@ Result<int> answer(const PlanOptions& options, const planner::Planner& planner, 
   const bool gates = found.used && found.used->made.smoke && options.load.format != "text";
   if ((options.smoke || gates) && advice.empty()) SERIN_CHECK(pass_smoke(options, found));
   if (!options.observe.empty()) {
-    auto observed = observe(options.observe, found.answer);
-    if (!observed && observed.error().code == Code::kUnavailable) return fail_plan(observed.error()), kUnreachable;
-    if (!observed) return observed.error();
+    auto observed = observe(options.observe, options.prometheus, found.answer);
+    if (!observed) return fail_asking(observed.error());
     found.observed = *std::move(observed);
   }
   return print(options, found, advice);
@@ -262,6 +267,8 @@ int run_plan(PlanOptions options) {
   log::configure({.level = log::Level::kWarning});
   const auto catalogue = planner::Catalogue::load(options.catalogue);
   if (!catalogue) return fail_plan(catalogue.error());
+  if (!options.prometheus.window.empty() && options.observe.empty() && options.fleet.load.empty())
+    return fail_plan(invalid("--window: nothing asks Prometheus; --observe and --load do"));
   options.given = {.instances = options.question.instances.has_value(), .precision = !options.precision.empty()};
   Found found;
   auto used = take_template(options);
@@ -293,8 +300,10 @@ int run_plan(PlanOptions options) {
   const auto calibration = calibration_of(options, machine);
   if (!calibration) return fail_plan(calibration.error());
   if (!options.fleet.file.empty()) {
-    const auto code =
-        plan_fleet(options.fleet, options.places, planner, calibration->empty() ? nullptr : &*calibration, *catalogue, options.json);
+    auto fleet = read_fleet_now(options.fleet, options.prometheus, *catalogue);
+    if (!fleet) return fail_asking(fleet.error());
+    const auto code = plan_fleet(options.fleet, *std::move(fleet), options.places, planner, calibration->empty() ? nullptr : &*calibration,
+                                 *catalogue, options.json);
     return code ? *code : fail_plan(code.error());
   }
   try {

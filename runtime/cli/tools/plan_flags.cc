@@ -79,10 +79,15 @@ void add_plan_flags(CLI::App& command, PlanOptions& options) {
   command.add_option("--solver", options.fleet.solver, "libserin_packing.so, which packs exactly; default: next to the program")
       ->needs(fleet);
   for (const char* const other : {"--task", "--rps", "--device", "--format"}) fleet->excludes(other);
-  auto* observe_flag =
-      command.add_option("--observe", options.observe,
-                         "metrics of a server that runs these models, e.g. http://127.0.0.1:8002: its figures next to the plan's");
+  auto* load = command.add_option("--load", options.fleet.load,
+                                  "Prometheus server with the load of the fleet's cards by DCGM, e.g. prometheus+http://127.0.0.1:9090");
+  load->needs(fleet);
+  auto* observe_flag = command.add_option(
+      "--observe", options.observe,
+      "metrics of a server that runs these models, e.g. http://127.0.0.1:8002: its figures next to the plan's; or of all servers, by a "
+      "Prometheus server: prometheus+http://127.0.0.1:9090");
   fleet->excludes(observe_flag);
+  add_prometheus_flags(command, options.prometheus);
   fleet->excludes(made);
   command.add_option("--html", options.html, "file for the answer as one page with plots");
   command.add_flag("--json", options.json, "print one JSON object of schema serin.plan/1");

@@ -9,6 +9,7 @@
 #include "runtime/cli/tools/plan_fleet.h"
 #include "runtime/cli/tools/plan_load.h"
 #include "runtime/cli/tools/plan_template.h"
+#include "runtime/cli/tools/prometheus_source.h"
 #include "runtime/planner/answer.h"
 
 namespace serin::cli {
@@ -22,6 +23,7 @@ struct PlanOptions {
   size_t steps = 10;
   double calibrate_seconds = 0;  // 0: only read what was measured before
   std::string calibration, html, observe;
+  PrometheusFlags prometheus;
   LoadFlags load;
   TemplateFlags from_template;
   FleetFlags fleet;

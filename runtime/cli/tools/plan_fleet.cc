@@ -3,15 +3,22 @@
 #include <iostream>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/tools/plan_fleet_load.h"
 #include "runtime/planner/fleet_file.h"
 #include "runtime/planner/fleet_needs.h"
 #include "runtime/planner/fleet_report.h"
 
 namespace serin::cli {
 
-Result<int> plan_fleet(const FleetFlags& flags, const std::vector<std::string>& places, const planner::Planner& planner,
-                       const planner::Calibration* calibration, const planner::Catalogue& catalogue, bool json) {
+Result<planner::Fleet> read_fleet_now(const FleetFlags& flags, const PrometheusFlags& prometheus, const planner::Catalogue& catalogue) {
   SERIN_TRY(planner::Fleet fleet, planner::read_fleet(flags.file, catalogue));
+  if (!flags.load.empty()) SERIN_CHECK(measure_load(flags.load, prometheus, catalogue, fleet));
+  return fleet;
+}
+
+Result<int> plan_fleet(const FleetFlags& flags, planner::Fleet fleet, const std::vector<std::string>& places,
+                       const planner::Planner& planner, const planner::Calibration* calibration, const planner::Catalogue& catalogue,
+                       bool json) {
   for (const std::string& place : places) {
     planner::FleetModel model;
     model.task.models = {place};

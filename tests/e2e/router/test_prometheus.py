@@ -1,41 +1,13 @@
 """Custom guards against Debian's Prometheus: a query of the user's own rolls back where its answer is above the limit, and holds where there is none."""
 
-import http.server
-import threading
-
 import pytest
 
 import prometheus_server
 from conftest import call, free_port, wait_until
-from prometheus_server import program
+from prometheus_server import Exporter, program
 from routers import service
 
 pytestmark = pytest.mark.skipif(program("prometheus") is None, reason="no prometheus here; deploy/install-deps --tests gets it")
-
-
-class Exporter:
-    """A target whose metrics are whatever `text` says."""
-
-    def __init__(self, port):
-        exporter = self
-        self.text = "queue 5\n"
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
-                self.end_headers()
-                self.wfile.write(exporter.text.encode())
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def end(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,12 @@
 """Debian's Prometheus on loopback, for tests that are asked by it or ask it."""
 
 import contextlib
+import http.server
 import json
 import pathlib
 import shutil
 import subprocess
+import threading
 import urllib.parse
 
 from conftest import ROOT, call, free_port, wait_until
@@ -16,16 +18,42 @@ def program(name):
     return next((place for place in places if place.exists()), None)
 
 
-class Prometheus:
-    """One that scrapes five times a second what `scrapes` says, in Prometheus' own words, and that can be stopped and started again: at the same port, with what it had."""
+class Exporter:
+    """A target whose metrics are whatever `text` says."""
 
-    def __init__(self, folder, scrapes, rules=()):
+    def __init__(self, port):
+        exporter = self
+        self.text = "queue 5\n"
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.end_headers()
+                self.wfile.write(exporter.text.encode())
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def end(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Prometheus:
+    """One that scrapes five times a second what `scrapes` says, in Prometheus' own words, and that can be stopped and started again: at the same port, with what it had.
+    `more`: other keys of its configuration."""
+
+    def __init__(self, folder, scrapes, rules=(), more=None):
         self._folder, port = folder, free_port()
         self.url = f"http://127.0.0.1:{port}"
         config = folder / "prometheus.yml"
         config.write_text(json.dumps({
             "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "1s"},
-            "rule_files": [str(path) for path in rules], "scrape_configs": scrapes,
+            "rule_files": [str(path) for path in rules], "scrape_configs": scrapes, **(more or {}),
         }))
         self._command = [program("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}", f"--web.listen-address=127.0.0.1:{port}"]
         self._process = None
@@ -68,9 +96,9 @@ def prometheus(folder, target, rules=()):
 
 
 @contextlib.contextmanager
-def scraping(folder, scrapes, rules=(), until="up == 1"):
+def scraping(folder, scrapes, rules=(), until="up == 1", more=None):
     """A server with these scrape_configs, once the expression `until` has a value."""
-    server = Prometheus(folder, scrapes, rules)
+    server = Prometheus(folder, scrapes, rules, more)
     server.start()
     try:
         server.await_(until)

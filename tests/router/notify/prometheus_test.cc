@@ -1,4 +1,4 @@
-// Custom guards: what a Prometheus may answer, and what a rollout makes of it. The server itself is met in tests/e2e/router/test_prometheus.py.
+// Custom guards: what a rollout makes of the answers of a Prometheus. The server itself is met in tests/e2e/router/test_prometheus.py.
 
 #include "router/notify/prometheus.h"
 
@@ -15,34 +15,6 @@ using ::testing::HasSubstr;
 
 std::string vector_of(const std::string& results) {
   return R"({"status":"success","data":{"resultType":"vector","result":[)" + results + "]}}";
-}
-
-TEST(PrometheusAnswer, IsOneNumber) {
-  EXPECT_EQ(read_query_answer(vector_of(R"({"metric":{"job":"x"},"value":[1700000000.5,"12.5"]})")).value(), 12.5);
-  EXPECT_EQ(read_query_answer(R"({"status":"success","data":{"resultType":"scalar","result":[1,"-3e2"]}})").value(), -300);
-}
-
-// Bad input R9 (tests/README.md)
-TEST(PrometheusAnswer, R9IsNoneWhereItIsAbsentOrNotANumber) {
-  const std::string sample = R"({"metric":{},"value":[1,"1"]})";
-  for (const auto& [body, words] : std::initializer_list<std::pair<std::string, const char*>>{
-           {vector_of(""), "0 series"},
-           {vector_of(sample + "," + sample), "2 series"},
-           {vector_of(R"({"metric":{},"value":[1,"NaN"]})"), "NaN"},
-           {vector_of(R"({"metric":{},"value":[1,"+Inf"]})"), "+Inf"},
-           {vector_of(R"({"metric":{},"value":[1]})"), "no value"},
-           {vector_of(R"({"metric":{}})"), "value"},
-           {R"({"status":"success","data":{"resultType":"matrix","result":[]}})", "matrix"},
-           {R"({"status":"success"})", "data"},
-           {R"({"status":"error","errorType":"bad_data","error":"parse error: unexpected end"})", "parse error"},
-           {"<html>", "no answer of Prometheus"},
-           {"", "no answer of Prometheus"},
-           {"[1, 2", ""},
-           {std::string(2 << 20, '['), ""}}) {
-    const auto answer = read_query_answer(body);
-    ASSERT_FALSE(answer) << body.substr(0, 100);
-    EXPECT_THAT(answer.error().message, HasSubstr(words)) << body.substr(0, 100);
-  }
 }
 
 /// A server whose answer one can name, and a rollout that asks it every 100 ms.
