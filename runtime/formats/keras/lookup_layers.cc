@@ -191,7 +191,7 @@ class Lookup {
   int64_t mask_number_ = 0;
 };
 
-/// What Keras counts are integers, and weights are not.
+/// Keras counts in integers. Weighted counts are floats.
 void declare_integers(Layer& layer, std::string_view mode) {
   if (mode != "tf_idf") layer.set_declared(DType::kInt64);
 }

@@ -1,13 +1,17 @@
 """Models of texts share batches where their rows are proven independent: whoever rides along, the answer is the one that a request has alone."""
 
 import concurrent.futures
+import sys
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from conftest import ON_FREE_PORTS, Process, call
+from conftest import ON_FREE_PORTS, ROOT, Process, call
+
+sys.path += [str(ROOT / "tests/models"), str(ROOT / "tests/formats/keras")]
+import keras_recipe  # noqa: E402
 
 WORDS = [f"word {i}" for i in range(40)]
 WIDTH = 512
@@ -51,6 +55,8 @@ def server(tmp_path_factory):
     lookup(models / "lookup/1/model.onnx")
     lengths(models / "lengths/1/model.onnx")
     (models / "lookup/serin.yaml").write_text("max_batch: 16\n")
+    keras_recipe.materialise("counted_words", models / "counted/1")
+    (models / "counted/serin.yaml").write_text("max_batch: 16\nmax_queue_delay: 2ms\n")
     process = Process(tmp_path_factory.mktemp("logs"), "serve", "--models", models, "--threads", "1", *ON_FREE_PORTS)
     yield process
     assert process.end() == 0
@@ -125,3 +131,23 @@ def test_p7_rows_of_other_lengths_do_not_meet(server):
 def test_p8_no_rows_at_all(server):
     answer = ask(server, "lookup", "text", [], [0])
     assert answer.status == 400 and "0 rows" in answer.error
+
+
+def ask_counts(server, text, colours):
+    inputs = [{"name": "x", "datatype": "BYTES", "shape": [1, 1], "data": [text]}, {"name": "word", "datatype": "BYTES", "shape": [1, 3], "data": colours}]
+    return outputs(call(f"{server.url}/v2/models/counted/infer", {"inputs": inputs}))
+
+
+def test_counts_and_multi_hot_vectors_of_many_clients_are_those_of_each_alone(server):
+    """Texts of 0 to 12 words share runs, whose tensors are as wide as the longest of them: no text counts the words of another."""
+    known = ["the", "food", "was", "great", "bad", "service", "unheard"]
+    texts = [" ".join(known[(i + k * (1 + i % 3)) % len(known)] for k in range(i % 13)) for i in range(60)]
+    requests = [(text, [("red", "blue", "", "grey")[(i + k) % 4] for k in range(3)]) for i, text in enumerate(texts)]
+    alone = [ask_counts(server, *request) for request in requests]
+    assert alone[7]["hot"][0] == [1, 12] and set(alone[7]["hot"][1]) == {0, 1} and sum(alone[12]["count"][1]) == 12 and sum(alone[0]["count"][1]) == 0
+    ran, rows = batches(server, "counted")
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(lambda request: ask_counts(server, *request), requests * 4))
+    assert answers == alone * 4
+    ran, rows = batches(server, "counted")[0] - ran, batches(server, "counted")[1] - rows
+    assert rows == 4 * len(requests) and ran < rows, "no two requests shared a run"
