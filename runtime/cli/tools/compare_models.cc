@@ -102,22 +102,22 @@ struct OutputDifference {
   Comparison comparison;
 };
 
-struct Found {
+struct ComparedSet {
   std::string inputs;
   Divergence divergence;
   std::vector<OutputDifference> outputs;
   bool match = true;
 };
 
-Result<Found> compare_on(const Inputs& inputs, const Pairing& pairing, const Version& reference, const Version& candidate,
-                         const Tolerance& tolerance) {
+Result<ComparedSet> compare_on(const Inputs& inputs, const Pairing& pairing, const Version& reference, const Version& candidate,
+                               const Tolerance& tolerance) {
   SERIN_TRY(const std::vector<engine::Value> first, reference.model->run(inputs.values));
   SERIN_TRY(const std::vector<engine::Value> ordered, ordered_for(*candidate.model, *reference.model, inputs.values));
   SERIN_TRY(const std::vector<engine::Value> second, candidate.model->run(ordered));
   const size_t shown = pairing.results.size();
-  Found found{.inputs = inputs.name,
-              .divergence = find_divergence(pairing, reference.graph, candidate.graph, std::span(first).first(shown),
-                                            std::span(second).first(shown), tolerance)};
+  ComparedSet found{.inputs = inputs.name,
+                    .divergence = find_divergence(pairing, reference.graph, candidate.graph, std::span(first).first(shown),
+                                                  std::span(second).first(shown), tolerance)};
   if (first.size() != second.size())
     return Error{Code::kInvalidArgument,
                  fmt::format("the reference has {} outputs, the candidate {}", first.size() - shown, second.size() - shown)};
@@ -147,7 +147,7 @@ void print_origin(const Origin& origin) {
     fmt::print("    same inputs, weights and attributes: the computation itself differs\n");
 }
 
-void print(const Found& found) {
+void print(const ComparedSet& found) {
   const Divergence& divergence = found.divergence;
   fmt::print("{}: {} of {} results differ, {} weights differ\n", found.inputs, divergence.different,
              divergence.equal + divergence.different, divergence.weights.size());
@@ -168,7 +168,7 @@ json::object json_of(const Comparison& comparison) {
           {"relative_l2_error", comparison.relative_l2}};
 }
 
-json::object json_of(const Found& found) {
+json::object json_of(const ComparedSet& found) {
   const auto named = [](const auto& list) {
     json::array array;
     for (const auto& each : list) {
@@ -197,7 +197,7 @@ json::object json_of(const Found& found) {
           {"outputs", named(found.outputs)}};
 }
 
-Result<std::vector<Found>> compare_all(const CompareOptions& options, const Engine& engine, Pairing& pairing) {
+Result<std::vector<ComparedSet>> compare_all(const CompareOptions& options, const Engine& engine, Pairing& pairing) {
   SERIN_TRY(graph::Graph first, read(options.reference, engine));
   SERIN_TRY(graph::Graph second, read(options.candidate, engine));
   SERIN_TRY(pairing, pair_nodes(first, second));
@@ -209,7 +209,7 @@ Result<std::vector<Found>> compare_all(const CompareOptions& options, const Engi
   SERIN_TRY(const Version reference, load(std::move(first), firsts, options.reference, options, engine));
   SERIN_TRY(const Version candidate, load(std::move(second), seconds, options.candidate, options, engine));
   SERIN_TRY(const std::vector<Inputs> all, read_inputs(options, *reference.model));
-  std::vector<Found> found;
+  std::vector<ComparedSet> found;
   for (const Inputs& inputs : all) {
     auto one = compare_on(inputs, pairing, reference, candidate, options.tolerance);
     if (!one) return one.error().in(inputs.name);
@@ -224,10 +224,10 @@ int run_compare(const CompareOptions& options) {
   Pairing pairing;
   const auto all = compare_all(options, *engine, pairing);
   if (!all) return fail_compare(all.error());
-  const bool match = std::ranges::all_of(*all, &Found::match);
+  const bool match = std::ranges::all_of(*all, &ComparedSet::match);
   if (options.json) {
     json::array sets;
-    for (const Found& found : *all) sets.push_back(json_of(found));
+    for (const ComparedSet& found : *all) sets.push_back(json_of(found));
     fmt::print("{}\n", json::serialize(json::object{{"match", match},
                                                     {"by_name", pairing.by_name},
                                                     {"only_reference", pairing.only_first},
@@ -237,7 +237,7 @@ int run_compare(const CompareOptions& options) {
   }
   fmt::print("nodes of both are paired by {}; {} are only in the reference, {} only in the candidate\n", pairing.by_name ? "name" : "place",
              pairing.only_first, pairing.only_second);
-  for (const Found& found : *all) print(found);
+  for (const ComparedSet& found : *all) print(found);
   return match ? kYes : kNo;
 }
 
