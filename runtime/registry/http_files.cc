@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/base/utf8.h"
 #include "runtime/net/message/message_writer.h"
 #include "runtime/registry/oci_layout.h"
 #include "runtime/registry/part_file.h"
@@ -75,6 +76,13 @@ Error status_error(int status, const std::string& said) {
   return {Code::kUnsupported, said + ": no answer of a server of files"};
 }
 
+std::string quotable(const std::string& text) {
+  constexpr size_t kMost = 200;
+  std::string made(utf8_prefix(text, kMost));
+  std::ranges::replace_if(made, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
+  return is_utf8(made) ? made : "(not UTF-8)";
+}
+
 std::string HttpFiles::url(const std::string& path) const { return fmt::format("{}/{}", text_of(base_), path); }
 
 Error HttpFiles::refusal(const Answer& answer) const {
@@ -86,6 +94,7 @@ Error HttpFiles::refusal(const Answer& answer) const {
 Result<HttpFiles::Answer> HttpFiles::ask(net::Session& session, const std::string& path, const net::Outgoing& request,
                                          const net::Session::Use& use) const {
   net::Url url{.origin = base_.origin, .path = fmt::format("{}/{}", base_.path, path)};
+  bool renewed = false;
   for (int redirects = 0;; ++redirects) {
     net::Outgoing asked = request;
     asked.target = url.path;
@@ -100,6 +109,10 @@ Result<HttpFiles::Answer> HttpFiles::ask(net::Session& session, const std::strin
     });
     if (!response) return response.error().in(text_of(url));
     response->body = std::move(page);
+    if (response->status == 401 && access_ && url.origin == base_.origin && !std::exchange(renewed, true)) {
+      SERIN_TRY(const bool again, access_->renew(*response));
+      if (again) continue;
+    }
     const std::string_view location = response->headers.get("Location");
     const bool follows = (request.method == "GET" || request.method == "HEAD") && !(access_ && location.empty());
     if (!is_redirect(response->status) || !follows) return Answer{*std::move(response), url};

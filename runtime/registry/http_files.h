@@ -29,6 +29,8 @@ class Access {
   virtual ~Access() = default;
   /// Adds a signature, for example. Called for each attempt, and only for requests to the server of the base URL.
   virtual Status authorise(const net::Origin& origin, net::Outgoing& request) const = 0;
+  /// Whether the request may be repeated after a 401, since authorise() now has what the answer asks for. Errors: why it cannot be had.
+  virtual Result<bool> renew(const net::Response& /*answer*/) const { return false; }
   /// The meaning of an answer that is no file; `said`: its URL and status. `answer.body` has the beginning of its body.
   virtual Error refusal(const net::Url& url, const net::Response& answer, const std::string& said) const = 0;
 };
@@ -76,6 +78,8 @@ class HttpFiles {
 
 /// "https://HOST/PATH", without the port that the scheme implies.
 std::string text_of(const net::Url& url);
+/// A text of a server as a message may repeat it: printable, and at most 200 bytes.
+std::string quotable(const std::string& text);
 /// The meaning of a status of a server of plain files. `said`: the URL and the status.
 Error status_error(int status, const std::string& said);
 

@@ -14,7 +14,7 @@
 #include "runtime/registry/folder_lock.h"
 #include "runtime/registry/history.h"
 #include "runtime/registry/oci_layout.h"
-#include "runtime/registry/remote.h"
+#include "runtime/registry/remote_folder.h"
 #include "runtime/registry/upload.h"
 #include "runtime/registry/versions.h"
 
@@ -151,7 +151,7 @@ Result<std::string> upload_record(const HttpFiles& files, const std::string& mod
 
 }  // namespace
 
-Result<Pushed> Remote::push(const std::string& folder, const Reference& reference, const std::string& by) {
+Result<Pushed> RemoteFolder::push(const std::string& folder, const Reference& reference, const std::string& by) {
   if (!bucket_)
     return invalid(files_.url("") + ": a web server is read only; push to s3://BUCKET/PREFIX, or copy the folder of the registry");
   SERIN_TRY(const Shipment shipment, Shipment::of(folder, reference));
@@ -162,9 +162,9 @@ Result<Pushed> Remote::push(const std::string& folder, const Reference& referenc
   }
 }
 
-Result<Pushed> Remote::push_once(const Shipment& shipment, const std::string& by) {
+Result<Pushed> RemoteFolder::push_once(const Shipment& shipment, const std::string& by) {
   const std::string& model = shipment.model;
-  const Status there = refresh(model);
+  const Status there = refresh({model, ""});
   if (!there && there.error().code != Code::kNotFound) return there.error();
   const std::string path = model + "/index.json";
   const TextFile known = there ? indices_[model] : TextFile();

@@ -6,7 +6,6 @@
 #include <array>
 #include <string_view>
 
-#include "runtime/base/utf8.h"
 #include "runtime/registry/http_files.h"
 #include "runtime/registry/xml_texts.h"
 
@@ -40,14 +39,6 @@ constexpr std::array kMeanings{
     Meaning{"RequestTimeout", Code::kUnavailable, "try again later"},
     Meaning{"ServiceUnavailable", Code::kUnavailable, "try again later"},
 };
-
-/// Printable, and not longer than a message may be.
-std::string quotable(const std::string& text) {
-  constexpr size_t kMost = 200;
-  std::string made(utf8_prefix(text, kMost));
-  std::ranges::replace_if(made, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, ' ');
-  return is_utf8(made) ? made : "(not UTF-8)";
-}
 
 /// The bucket's own region, if the answer names it.
 std::string region_of(const net::Response& answer) {

@@ -23,7 +23,8 @@ Error corrupt(const OciLayout& layout, const std::string& digest, std::string_vi
 
 Result<Version> read_version(const OciLayout& layout, const Descriptor& entry) {
   SERIN_TRY(const Manifest manifest, layout.manifest(entry.digest));
-  if (manifest.artifact_type != kModelType)
+  const bool foreign = entry.annotations.contains(kForeign);
+  if (manifest.artifact_type != kModelType && !foreign)
     return corrupt(layout, entry.digest, fmt::format("artifactType '{}' is not {}", manifest.artifact_type, kModelType));
   Version version{.number = *number_of(annotation(entry.annotations, kRefName)),
                   .digest = entry.digest,
@@ -37,9 +38,14 @@ Result<Version> read_version(const OciLayout& layout, const Descriptor& entry) {
     std::string quoted;
     append_json_quoted(quoted, path);
     if (!is_safe_path(path)) return corrupt(layout, entry.digest, quoted + " is no name of a file in a folder");
-    version.files.push_back({path, layer.digest, layer.size, layer.media_type == kSettingsType});
+    version.files.push_back({path, layer.digest, layer.size, layer.media_type == kSettingsType || (foreign && path == "serin.yaml")});
   }
-  SERIN_TRY(version.details, layout.blob(manifest.config.digest));
+  if (foreign) {
+    version.content = content_of(version.files);
+    version.details = "{}";
+  } else {
+    SERIN_TRY(version.details, layout.blob(manifest.config.digest));
+  }
   if (entry.annotations.contains(kRetired)) version.retired = annotation(entry.annotations, kRetired);
   return version;
 }
@@ -123,7 +129,10 @@ Result<std::vector<Version>> versions_of(const OciLayout& layout, const Index& i
 
 Result<Version> choose(const std::vector<Version>& versions, const Reference& reference, bool also_retired) {
   auto found = versions.end();
-  if (reference.version == "latest") {
+  if (const auto tagged = std::ranges::find_if(versions, [](const Version& each) { return is_meant(each, "latest"); });
+      reference.version == "latest" && tagged != versions.end()) {  // in a container registry it is a tag like any other
+    found = tagged;
+  } else if (reference.version == "latest") {
     const auto last = std::find_if(versions.rbegin(), versions.rend(), [](const Version& version) { return !version.retired; });
     if (last != versions.rend()) found = std::prev(last.base());
   } else {

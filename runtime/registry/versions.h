@@ -14,6 +14,9 @@ namespace serin::registry {
 inline constexpr std::string_view kRetired = "dev.serin.retired", kRetiredAt = "dev.serin.retired.at";  // of an entry of the index
 inline constexpr std::string_view kHistory = "dev.serin.history";                                       // of the index
 
+/// Of an entry of the index whose manifest Serin has not made: its layers are files with names, all else may be missing.
+inline constexpr std::string_view kForeign = "dev.serin.foreign";
+
 /// The name of a model or a tag: as OCI has tags, [A-Za-z0-9_][A-Za-z0-9._-]{0,127}.
 bool is_name(std::string_view name);
 /// kInvalidArgument, with the rule.

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "runtime/base/cache_folder.h"
 #include "runtime/cli/commands.h"
@@ -15,7 +16,7 @@
 #include "runtime/cli/registry/registry_text.h"
 #include "runtime/cli/tls_flags.h"
 #include "runtime/registry/registry.h"
-#include "runtime/registry/remote.h"
+#include "runtime/registry/remote_address.h"
 #include "runtime/serving/settings/settings.h"
 
 namespace serin::cli {
@@ -43,28 +44,28 @@ struct Source {
   std::shared_ptr<registry::Remote> remote;
 };
 
-Result<std::shared_ptr<registry::Remote>> open_remote(const RegistryOptions& options, const std::string& address) {
+Result<std::shared_ptr<registry::Remote>> remote_of(const RegistryOptions& options, const std::string& address) {
   const std::string cache = options.cache.empty() && !cache_folder().empty() ? cache_folder() + "/models" : options.cache;
   if (cache.empty()) return invalid("there is no folder for what is downloaded: give one with --registry-cache");
   SERIN_TRY(const net::TlsClientOptions tls, client_options_of(options.tls));
-  SERIN_TRY(auto remote, registry::Remote::open(address, cache, tls));
+  SERIN_TRY(auto remote, registry::open_remote(address, cache, tls));
   return remote;
 }
 
-/// `model`: empty: all of them.
-Result<Source> open_source(const RegistryOptions& options, const std::string& model) {
-  if (!registry::Remote::is_address(options.folder)) return Source{Registry(options.folder), nullptr};
-  SERIN_TRY(auto remote, open_remote(options, options.folder));
-  if (model.empty())
-    SERIN_CHECK(remote->refresh_all());
+/// No reference: all models.
+Result<Source> open_source(const RegistryOptions& options, const std::optional<Reference>& reference) {
+  if (!registry::is_remote_address(options.folder)) return Source{Registry(options.folder), nullptr};
+  SERIN_TRY(auto remote, remote_of(options, options.folder));
+  if (reference)
+    SERIN_CHECK(remote->refresh(*reference));
   else
-    SERIN_CHECK(remote->refresh(model));
+    SERIN_CHECK(remote->refresh_all());
   return Source{Registry(remote->mirror()), remote};
 }
 
 /// For what changes a registry, or reads more of it than a server of files is asked for.
 Status only_local(const RegistryOptions& options) {
-  if (!registry::Remote::is_address(options.folder)) return {};
+  if (!registry::is_remote_address(options.folder)) return {};
   return invalid(options.folder + ": a remote registry can be read with list, show and pull, and pushed to; do this where its folder is");
 }
 
@@ -91,7 +92,7 @@ Status add(const RegistryOptions& options) {
 }
 
 Status list(const RegistryOptions& options) {
-  SERIN_TRY(const Source source, open_source(options, options.name));
+  SERIN_TRY(const Source source, open_source(options, options.name.empty() ? std::nullopt : std::optional(Reference{options.name, ""})));
   const Registry& registry = source.registry;
   std::vector<std::string> models{options.name};
   if (options.name.empty()) {
@@ -114,7 +115,7 @@ Status list(const RegistryOptions& options) {
 
 Status show(const RegistryOptions& options) {
   SERIN_TRY(const Reference reference, Reference::parse(options.name));
-  SERIN_TRY(const Source source, open_source(options, reference.model));
+  SERIN_TRY(const Source source, open_source(options, reference));
   SERIN_TRY(const Version version, source.registry.find(reference));
   if (options.json)
     print(json_of(reference.model, version));
@@ -145,7 +146,7 @@ Status attach(const RegistryOptions& options) {
 
 Status pull(const RegistryOptions& options) {
   SERIN_TRY(const Reference reference, Reference::parse(options.name));
-  SERIN_TRY(const Source source, open_source(options, reference.model));
+  SERIN_TRY(const Source source, open_source(options, reference));
   if (source.remote) {
     SERIN_TRY(const Version wanted, source.registry.find(reference));
     if (!wanted.retired || reference.version == wanted.digest) SERIN_CHECK(source.remote->fetch(reference.model, wanted));
@@ -164,9 +165,9 @@ Status pull(const RegistryOptions& options) {
 
 Status push(const RegistryOptions& options) {
   SERIN_TRY(const Reference reference, Reference::parse(options.name));
-  if (!registry::Remote::is_address(options.path))
+  if (!registry::is_remote_address(options.path))
     return invalid(options.path + " is not s3://BUCKET[/PREFIX]; to a folder, copy the registry's");
-  SERIN_TRY(const auto remote, open_remote(options, options.path));
+  SERIN_TRY(const auto remote, remote_of(options, options.path));
   SERIN_TRY(const registry::Pushed pushed, remote->push(options.folder, reference, options.by));
   const Version& version = pushed.version;
   if (options.json) {
@@ -241,8 +242,9 @@ void add_registry(CLI::App& app, int& exit_code) {
     auto options = std::make_shared<RegistryOptions>();
     options->by = user_and_host();
     command
-        ->add_option("registry", options->folder,
-                     "folder of the registry; for list, show and pull also s3://BUCKET/PREFIX or registry+https://HOST/PATH")
+        ->add_option(
+            "registry", options->folder,
+            "folder of the registry; for list, show and pull also s3://BUCKET/PREFIX, oci://HOST/PATH or registry+https://HOST/PATH")
         ->required();
     command->callback([options, run = std::move(run), &exit_code] { exit_code = run(*options); });
     return std::pair(command, options.get());

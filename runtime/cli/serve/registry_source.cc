@@ -13,7 +13,7 @@
 #include "runtime/base/cache_folder.h"
 #include "runtime/base/log.h"
 #include "runtime/registry/registry.h"
-#include "runtime/registry/remote.h"
+#include "runtime/registry/remote_address.h"
 #include "runtime/registry/sha256.h"
 
 namespace serin::cli {
@@ -58,11 +58,13 @@ class Remotes {
 
   /// The last part is a model if it names a version, or if one lies there. A web server has no list of models, so there it is always one.
   Result<Place> parse(std::string text) {
-    const bool has_list = registry::S3Bucket::is_address(text);
+    const bool has_list = registry::has_list_of_models(text);
     while (has_list && text.ends_with('/') && !text.ends_with("://")) text.pop_back();
     const size_t slash = text.rfind('/'), host = text.find("://") + 3;
     const bool has_path = slash != std::string::npos && slash >= host && slash + 1 < text.size();
-    if (!has_path && !has_list) return invalid(fmt::format("'{}' names no model: a place is registry+https://HOST/PATH/MODEL[:TAG]", text));
+    if (!has_path && !has_list)
+      return invalid(
+          fmt::format("'{}' names no model: a place is registry+https://HOST/PATH/MODEL[:TAG] or oci://HOST/PATH/MODEL[:TAG]", text));
     if (!has_path) return all_of(text);
     const std::string last = text.substr(slash + 1), folder = text.substr(0, slash);
     const bool has_version = last.find_first_of(":@") != std::string::npos;
@@ -71,7 +73,7 @@ class Remotes {
     if (!reference) return reference.error();
     if (!has_version) reference->version = kTag;
     SERIN_TRY(const std::shared_ptr<Remote> remote, open(folder));
-    const Status there = remote->refresh(reference->model);
+    const Status there = remote->refresh(*reference);
     if (!there && there.error().code == Code::kNotFound && has_list && !has_version) return all_of(text);
     if (!there) return there.error();
     return Place{remote->mirror(), *std::move(reference), remote};
@@ -81,7 +83,7 @@ class Remotes {
   Result<std::shared_ptr<Remote>> open(const std::string& address) {
     std::shared_ptr<Remote>& remote = known_[address];
     if (!remote) {
-      SERIN_TRY(remote, Remote::open(address, cache_, {.ca = ca_}));
+      SERIN_TRY(remote, registry::open_remote(address, cache_, {.ca = ca_}));
     }
     return remote;
   }
@@ -157,7 +159,7 @@ class Registries {
     std::set<std::string> asked;
     for (const Place& place : places_) {
       const std::string name = place.reference ? place.reference->str() : place.folder;
-      if (!place.remote || !asked.insert(place.folder + "/" + (place.reference ? place.reference->model : "")).second) continue;
+      if (!place.remote || !asked.insert(place.folder + "/" + (place.reference ? place.reference->str() : "")).second) continue;
       const Status done = refresh(place);
       std::string& problem = problems_[name];
       const std::string now = done ? std::string() : done.error().message;
@@ -171,7 +173,7 @@ class Registries {
   }
 
   static Status refresh(const Place& place) {
-    if (place.reference) return place.remote->refresh(place.reference->model);
+    if (place.reference) return place.remote->refresh(*place.reference);
     const auto models = place.remote->refresh_all();
     return models ? Status() : Status(models.error());
   }
@@ -244,7 +246,9 @@ class Registries {
 }  // namespace
 
 Status use_registries(serving::ModelSource& source, const std::string& cache, const std::string& ca) {
-  const auto is_registry = [](const serving::ModelRoot& root) { return root.path.starts_with(kScheme) || Remote::is_address(root.path); };
+  const auto is_registry = [](const serving::ModelRoot& root) {
+    return root.path.starts_with(kScheme) || registry::is_remote_address(root.path);
+  };
   if (std::ranges::none_of(source.roots, is_registry)) return {};
   SERIN_TRY(const std::string folder, folder_of_versions(cache));
   std::vector<Place> places;
@@ -253,7 +257,7 @@ Status use_registries(serving::ModelSource& source, const std::string& cache, co
   for (const serving::ModelRoot& root : source.roots) {
     if (!is_registry(root))
       return invalid(fmt::format("{}: folders and registries do not go together; start one server for each", root.path));
-    SERIN_TRY(places.emplace_back(), Remote::is_address(root.path) ? remotes.parse(root.path) : parse(root.path));
+    SERIN_TRY(places.emplace_back(), registry::is_remote_address(root.path) ? remotes.parse(root.path) : parse(root.path));
     all += (all.empty() ? "" : ", ") + root.path;
   }
   if (source.control == serving::Control::kExplicit)

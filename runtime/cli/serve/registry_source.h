@@ -4,6 +4,7 @@
 //   registry://models/digits                the same for one model
 //   registry://models/digits:canary         a tag, a number, or `latest`; @sha256:... is a digest
 //   registry+https://HOST/PATH/digits:canary   the same of a registry that a web server offers; the model must be named
+//   oci://HOST/PATH/digits:canary              the same of a container registry
 //   s3://BUCKET/PREFIX/digits:canary           the same of a registry in a bucket; without a model: of each
 #pragma once
 

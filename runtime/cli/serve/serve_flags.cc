@@ -18,12 +18,13 @@ void add_sources(CLI::App& command, ServeOptions& options) {
   command.add_option_function<std::vector<std::string>>(
       "models", add,
       "model files (x.onnx), folders with <name>/<version>/model.onnx, "
-      "registry://FOLDER[/MODEL[:TAG]], s3://BUCKET/PREFIX[/MODEL[:TAG]], or registry+https://HOST/PATH/MODEL[:TAG]");
+      "registry://FOLDER[/MODEL[:TAG]], s3://BUCKET/PREFIX[/MODEL[:TAG]], oci://HOST/PATH/MODEL[:TAG] "
+      "or registry+https://HOST/PATH/MODEL[:TAG]");
   command.add_option_function<std::vector<std::string>>("--models", add, "the same as the positional argument")->allow_extra_args(false);
   command.add_option("--registry-cache", options.registry_cache,
                      "folder for versions from registries; default: serin/models in $XDG_CACHE_HOME or in ~/.cache");
   command.add_option("--registry-ca", options.registry_ca,
-                     "registry+https, s3: file with the authorities that may sign for the server; default: the system's");
+                     "registry+https, s3, oci: file with the authorities that may sign for the server; default: the system's");
   command.add_option("--name", options.name, "name of the only model: its file, or a folder with <version>/model.onnx");
   command
       .add_option_function<std::string>(
