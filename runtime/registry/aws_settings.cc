@@ -18,14 +18,9 @@ std::string trimmed(std::string_view text) {
   return first == std::string_view::npos ? std::string() : std::string(text.substr(first, text.find_last_not_of(kSpaces) - first + 1));
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? trimmed(value) : std::string();
-}
-
 std::string home_path(std::string path, const std::string& below_home) {
   if (path.empty()) path = "~/" + below_home;
-  return path.starts_with("~/") ? variable("HOME") + path.substr(1) : path;
+  return path.starts_with("~/") ? aws_variable("HOME") + path.substr(1) : path;
 }
 
 using Section = std::map<std::string, std::string>;
@@ -49,21 +44,16 @@ std::optional<Section> section_of(std::string_view text, std::string_view wanted
 }
 
 std::string profile() {
-  const std::string named = variable("AWS_PROFILE");
+  const std::string named = aws_variable("AWS_PROFILE");
   return named.empty() ? "default" : named;
 }
 
-/// What is missing without a key, with what there is instead that Serin does not read.
-AwsCredentials unsigned_because(const std::string& why) {
-  std::string source = "there is no AWS_ACCESS_KEY_ID, and " + why;
-  if (!variable("AWS_WEB_IDENTITY_TOKEN_FILE").empty()) source += "; AWS_WEB_IDENTITY_TOKEN_FILE is not read";
-  return {std::nullopt, std::move(source)};
-}
+AwsCredentials unsigned_because(const std::string& why) { return {std::nullopt, "there is no AWS_ACCESS_KEY_ID, and " + why}; }
 
 Result<AwsCredentials> from_file() {
-  const std::string named = variable("AWS_SHARED_CREDENTIALS_FILE"), path = home_path(named, ".aws/credentials"), name = profile();
+  const std::string named = aws_variable("AWS_SHARED_CREDENTIALS_FILE"), path = home_path(named, ".aws/credentials"), name = profile();
   const auto text = read_secret_file(path, kMostSettings);
-  const bool is_named = !variable("AWS_PROFILE").empty();
+  const bool is_named = !aws_variable("AWS_PROFILE").empty();
   if (!text && text.error().code == Code::kNotFound && named.empty() && !is_named) return unsigned_because(path + " does not exist");
   if (!text) return text.error();
   const auto section = section_of(*text, name);
@@ -82,8 +72,13 @@ Result<AwsCredentials> from_file() {
 
 }  // namespace
 
+std::string aws_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? trimmed(value) : std::string();
+}
+
 Result<AwsCredentials> aws_credentials() {
-  AwsKey key{variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"), variable("AWS_SESSION_TOKEN")};
+  AwsKey key{aws_variable("AWS_ACCESS_KEY_ID"), aws_variable("AWS_SECRET_ACCESS_KEY"), aws_variable("AWS_SESSION_TOKEN")};
   if (key.id.empty() && key.secret.empty()) return from_file();
   if (key.id.empty() || key.secret.empty())
     return invalid("of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY one is set and the other is not");
@@ -92,9 +87,9 @@ Result<AwsCredentials> aws_credentials() {
 
 std::string aws_region() {
   for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"})
-    if (std::string region = variable(name); !region.empty()) return region;
+    if (std::string region = aws_variable(name); !region.empty()) return region;
   const std::string name = profile();
-  if (const auto text = read_file(home_path(variable("AWS_CONFIG_FILE"), ".aws/config"), kMostSettings)) {
+  if (const auto text = read_file(home_path(aws_variable("AWS_CONFIG_FILE"), ".aws/config"), kMostSettings)) {
     const auto section = section_of(*text, name == "default" ? name : "profile " + name);
     if (section && section->contains("region")) return section->at("region");
   }
@@ -102,8 +97,8 @@ std::string aws_region() {
 }
 
 std::string aws_endpoint() {
-  const std::string endpoint = variable("AWS_ENDPOINT_URL_S3");
-  return endpoint.empty() ? variable("AWS_ENDPOINT_URL") : endpoint;
+  const std::string endpoint = aws_variable("AWS_ENDPOINT_URL_S3");
+  return endpoint.empty() ? aws_variable("AWS_ENDPOINT_URL") : endpoint;
 }
 
 }  // namespace serin::registry

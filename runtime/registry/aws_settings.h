@@ -1,8 +1,8 @@
 // aws_settings.h: access keys, region and endpoint, where the tools of AWS look for them.
 //
 // Keys come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, else from the profile AWS_PROFILE (`default`) of the shared
-// credentials file, ~/.aws/credentials or AWS_SHARED_CREDENTIALS_FILE. Web identities, metadata of instances and containers, roles, SSO and
-// credential_process are not read.
+// credentials file, ~/.aws/credentials or AWS_SHARED_CREDENTIALS_FILE. Web identities are those of web_identity.h. Metadata of instances and
+// containers, roles of profiles, SSO and credential_process are not read.
 #pragma once
 
 #include <optional>
@@ -17,6 +17,9 @@ struct AwsCredentials {
   std::optional<AwsKey> key;  ///< none: requests are not signed
   std::string source;         ///< for messages: where the key is from, or why there is none; never a secret
 };
+
+/// Of the environment, without spaces around it; empty: there is none.
+std::string aws_variable(const char* name);
 
 /// Reads them anew each time, since temporary keys are replaced while a server runs. Errors: kInvalidArgument (half a key), kNotFound (a
 /// profile or file that is named and missing), kPermissionDenied (the file is readable by other users).

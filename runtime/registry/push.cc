@@ -21,7 +21,7 @@
 namespace serin::registry {
 namespace {
 
-constexpr int kPushes = 10;
+constexpr int kPushes = 30;
 constexpr std::chrono::milliseconds kWait{100};
 
 void wait_a_little() {

@@ -45,18 +45,18 @@ bool is_remote_address(std::string_view text) {
 bool has_list_of_models(std::string_view address) { return S3Bucket::is_address(address); }
 
 Result<std::shared_ptr<Remote>> open_remote(const std::string& address, const std::string& cache, const net::TlsClientOptions& tls) {
+  auto context = net::TlsContext::for_client(tls);
+  if (!context) return context.error().in("TLS");
   std::shared_ptr<const S3Bucket> bucket;
   std::optional<net::Url> url = url_of(address);
   if (S3Bucket::is_address(address)) {
-    SERIN_TRY(bucket, S3Bucket::open(address));
+    SERIN_TRY(bucket, S3Bucket::open(address, *context));
     url = bucket->folder_url();
   }
   if (!url)
     return invalid(fmt::format(
         "'{}' is not registry+https://HOST[:PORT]/PATH, without user, '?' and '#', nor oci://HOST[/PATH] or s3://BUCKET[/PREFIX]",
         address));
-  auto context = net::TlsContext::for_client(tls);
-  if (!context) return context.error().in("TLS");
   constexpr size_t kDigits = 16;
   std::string mirror = fmt::format("{}/remote/{}", cache, digest_of(text_of(*url) + "/").substr(sizeof("sha256:") - 1, kDigits));
   if (!address.starts_with(kContainers))

@@ -8,7 +8,6 @@
 
 #include "runtime/net/message/message_writer.h"
 #include "runtime/net/target.h"
-#include "runtime/registry/aws_settings.h"
 #include "runtime/registry/oci_layout.h"
 #include "runtime/registry/s3_errors.h"
 #include "runtime/registry/sigv4.h"
@@ -55,7 +54,7 @@ std::string time_for_aws() {
 
 bool S3Bucket::is_address(std::string_view text) { return text.starts_with(kScheme); }
 
-Result<std::shared_ptr<const S3Bucket>> S3Bucket::open(std::string_view address) {
+Result<std::shared_ptr<const S3Bucket>> S3Bucket::open(std::string_view address, std::shared_ptr<const net::TlsContext> tls) {
   std::string_view rest = address;
   rest.remove_prefix(std::min(rest.size(), kScheme.size()));
   while (rest.ends_with('/')) rest.remove_suffix(1);
@@ -70,9 +69,12 @@ Result<std::shared_ptr<const S3Bucket>> S3Bucket::open(std::string_view address)
   if (!is_region(region)) return invalid(fmt::format("the region of AWS_REGION, '{}', is not one like eu-west-1", region));
   std::shared_ptr<S3Bucket> bucket(new S3Bucket(std::string(name), prefix.empty() ? "" : std::string(prefix) + "/", region));
   SERIN_CHECK(bucket->place_at(aws_endpoint()));
-  SERIN_CHECK(aws_credentials());
+  if (WebIdentity::is_configured()) bucket->identity_ = std::make_unique<WebIdentity>(region, std::move(tls));
+  SERIN_CHECK(bucket->credentials());
   return std::shared_ptr<const S3Bucket>(std::move(bucket));
 }
+
+Result<AwsCredentials> S3Bucket::credentials() const { return identity_ ? identity_->credentials() : aws_credentials(); }
 
 Status S3Bucket::place_at(const std::string& endpoint) {
   std::string path;
@@ -98,7 +100,7 @@ Status S3Bucket::place_at(const std::string& endpoint) {
 }
 
 Status S3Bucket::authorise(const net::Origin& origin, net::Outgoing& request) const {
-  SERIN_TRY(const AwsCredentials credentials, aws_credentials());
+  SERIN_TRY(const AwsCredentials credentials, this->credentials());
   if (!credentials.key) return {};
   const std::string payload = digest_of(request.body ? *request.body : std::string()).substr(sizeof("sha256:") - 1), time = time_for_aws();
   request.headers.set("x-amz-content-sha256", payload);
@@ -118,7 +120,7 @@ std::string S3Bucket::named(const net::Url& url) const {
 }
 
 Error S3Bucket::refusal(const net::Url& url, const net::Response& answer, const std::string& said) const {
-  const auto credentials = aws_credentials();
+  const auto credentials = this->credentials();
   return s3_error(answer, fmt::format("{}: {}", said, named(url)),
                   {.key = credentials ? credentials->source : credentials.error().message,
                    .is_signed = credentials && credentials->key,

@@ -14,7 +14,9 @@
 
 #include "runtime/base/result.h"
 #include "runtime/net/http.h"
+#include "runtime/registry/aws_settings.h"
 #include "runtime/registry/http_files.h"
+#include "runtime/registry/web_identity.h"
 
 namespace serin::registry {
 
@@ -23,8 +25,9 @@ class S3Bucket : public Access {
   /// Whether a text begins as such an address.
   static bool is_address(std::string_view text);
   /// "s3://BUCKET" or "s3://BUCKET/PREFIX"; the prefix is the plain name of a folder, not percent-encoded. Errors: kInvalidArgument names what
-  /// is wrong with the address, the endpoint or the region; those of aws_credentials().
-  static Result<std::shared_ptr<const S3Bucket>> open(std::string_view address);
+  /// is wrong with the address, the endpoint or the region; those of aws_credentials() and of WebIdentity.
+  /// `tls`: for the exchange of a web identity; null: none over https.
+  static Result<std::shared_ptr<const S3Bucket>> open(std::string_view address, std::shared_ptr<const net::TlsContext> tls = nullptr);
 
   const net::Url& folder_url() const { return folder_; }
   const net::Url& bucket_url() const { return bucket_url_; }
@@ -41,11 +44,13 @@ class S3Bucket : public Access {
  private:
   S3Bucket(std::string name, std::string prefix, std::string region)
       : name_(std::move(name)), prefix_(std::move(prefix)), region_(std::move(region)) {}
+  Result<AwsCredentials> credentials() const;
   Status place_at(const std::string& endpoint);
   std::string named(const net::Url& url) const;
 
   const std::string name_, prefix_, region_;  // prefix_: as given, with '/' at its end; or empty
   net::Url bucket_url_, folder_;              // without '/' at the end
+  std::unique_ptr<WebIdentity> identity_;     // null: there is none
 };
 
 }  // namespace serin::registry

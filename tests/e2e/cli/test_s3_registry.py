@@ -305,7 +305,7 @@ def test_a_push_that_always_comes_too_late_says_so(pushed, run, s3):
     tag(pushed, "digits:3", "production")
     s3.do("PUT", "index.json", answer(412, error_page("PreconditionFailed")))
     assert "PreconditionFailed: another writer has changed it meanwhile" in run("push", pushed, "digits:production", "s3://models/registry", code=3)
-    assert len(s3.requests("PUT", "index.json")) == 10
+    assert len(s3.requests("PUT", "index.json")) == 30
 
 
 def test_a_push_that_is_cut_off_leaves_the_index_and_can_be_repeated(folder, run, s3):

@@ -67,8 +67,6 @@ TEST_F(AwsSettings, WithoutKeysNothingIsSignedAndTheReasonIsKnown) {
   EXPECT_FALSE(aws_credentials()->key);
   EXPECT_THAT(aws_credentials()->source,
               AllOf(HasSubstr("there is no AWS_ACCESS_KEY_ID, and"), HasSubstr("/.aws/credentials does not exist")));
-  aws.set("AWS_WEB_IDENTITY_TOKEN_FILE", "/var/run/token");
-  EXPECT_THAT(aws_credentials()->source, HasSubstr("; AWS_WEB_IDENTITY_TOKEN_FILE is not read"));
   aws.write(".aws/credentials", "[other]\naws_access_key_id=A\n");
   EXPECT_THAT(aws_credentials()->source, HasSubstr("has no profile 'default'"));
 }
