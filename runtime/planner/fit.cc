@@ -14,6 +14,7 @@ namespace serin::planner {
 namespace {
 
 constexpr size_t kDeviceContext = size_t{600} << 20;  // of the driver and its libraries on a card: assumed, not measured
+constexpr size_t kDriverOnHost = size_t{1} << 30;     // of the same in the process: assumed, not measured
 constexpr int64_t kMostRows = 4096;
 constexpr int kMostInstances = 1024;
 
@@ -86,6 +87,8 @@ std::string advice_of(const Fit& fit, const Room& room, const Answer& answer) {
 
 }  // namespace
 
+size_t host_bytes(const Answer& answer) { return answer.total() + kDriverOnHost; }
+
 size_t device_bytes(const Answer& answer, const std::string& precision) {
   double bytes = static_cast<double>(kDeviceContext);
   for (const ModelAnswer& model : answer.models) {
@@ -113,9 +116,10 @@ std::string kubernetes_resources(const Answer& answer, const Device* device, con
   constexpr size_t kMebi = size_t{1} << 20;
   int cores = 0;
   for (const ModelAnswer& model : answer.models) cores = std::max(cores, model.instances * model.threads);
-  const size_t memory = (answer.total() + kMebi - 1) / kMebi;
+  const bool on_card = device && device->kind == Device::Kind::kGpu;
+  const size_t memory = ((on_card ? host_bytes(answer) : answer.total()) + kMebi - 1) / kMebi;
   std::string limits = fmt::format("    memory: {}Mi\n", memory);
-  if (device && device->kind == Device::Kind::kGpu) {
+  if (on_card) {
     const size_t space = smallest.rfind(' ');
     const bool slice = smallest.starts_with(device->name + " ") && smallest.find("g.", space) != std::string::npos;
     limits += slice ? fmt::format("    nvidia.com/mig-{}: 1\n", smallest.substr(space + 1)) : "    nvidia.com/gpu: 1\n";

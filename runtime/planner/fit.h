@@ -32,6 +32,8 @@ struct Fit {
 /// Bytes of a device that the models take there: an estimate from the plan for the CPU, since a device's own plan needs the device.
 /// `precision`: "fp32", "fp16" ...
 size_t device_bytes(const Answer& answer, const std::string& precision);
+/// Bytes of the host that the process takes with a device: those of the plan, and the driver with its libraries, whose share is assumed.
+size_t host_bytes(const Answer& answer);
 
 /// Plans the same models for another question.
 using PlanAgain = std::function<Result<Answer>(const Question&)>;

@@ -120,7 +120,7 @@ class Maker {
     Offer offer = outline(spot, precision);
     offer.batch = rows;
     SERIN_TRY(const Answer* const planned, plan(rows, offer.instances));
-    offer.process = planned->total();
+    offer.process = cpu(spot) ? planned->total() : host_bytes(*planned);
     offer.needs = cpu(spot) ? offer.process : device_bytes(*planned, precision);
     const double room = static_cast<double>(wanted_.room.value_or(cpu(spot) ? 0 : static_cast<size_t>(spot.device->usable)));
     offer.has = static_cast<size_t>(room * wanted_.policy.memory_threshold);
@@ -189,7 +189,7 @@ class Maker {
   static void count_requests(Answer planned, const Spot& spot, Offer& offer) {
     ModelAnswer& model = planned.models.front();
     model.clients = std::max(model.clients, static_cast<int>(std::ceil(2 * offer.in_flight / static_cast<double>(offer.batch))));
-    offer.process = planned.total();
+    offer.process = cpu(spot) ? planned.total() : host_bytes(planned);
     if (cpu(spot)) offer.needs = offer.process;
   }
 

@@ -261,3 +261,11 @@ def test_serve_takes_the_numbers_of_a_plan_where_settings_say_nothing(serve, rep
     server = serve(repository({"digits/1": DIGIT}), "--instances", 3, "--max-batch", 5)
     config = call(f"{server.url}/v2/models/digits/config").json
     assert config["max_batch_size"] == 5 and config["instance_group"][0]["count"] == 3
+
+
+def test_a_pod_with_a_card_has_room_for_the_driver():
+    """On the host, too: libraries of NVIDIA take hundreds of megabytes there, and a limit of the model's own bytes would kill the pod."""
+    made = serin("plan", MODELS / "digits/1", "--rps", 50, "--slo", "p99<=50ms", "--format", "kubernetes").stdout
+    limits = next(each for each in yaml.safe_load_all(made) if each["kind"] == "Deployment")["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    assert any(name.startswith("nvidia.com/") for name in limits) and int(limits["memory"].removesuffix("Mi")) > 1024
+    assert "memory: 1" in serin("plan", MODELS / "digits/1", "--device", "L4").stdout.partition("resources:")[2]
