@@ -126,7 +126,8 @@ std::vector<Error> Node::refused_keys(std::initializer_list<std::string_view> ke
   std::set<std::string> seen;
   for (const auto& entry : yaml_->node) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "(not a word)";
-    const std::string where = fmt::format("{}:{}:{}", *file_, entry.first.Mark().line + 1, entry.first.Mark().column + 1);
+    const YAML::Mark mark = entry.first.Mark();
+    const std::string where = yaml_->in_a_file ? fmt::format("{}:{}:{}", *file_, mark.line + 1, mark.column + 1) : *file_;
     const std::string under = path_.empty() ? "" : " under " + path_;
     if (std::ranges::find(keys, std::string_view(key)) == keys.end() &&
         std::ranges::find(silently, std::string_view(key)) == silently.end())

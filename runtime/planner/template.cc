@@ -19,7 +19,7 @@ namespace serin::planner {
 namespace {
 
 using config::Node;
-using Keys = TemplateKeys;
+using Keys = std::vector<std::string_view>;
 
 constexpr int kMostReplicas = 10'000;
 

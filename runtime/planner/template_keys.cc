@@ -5,46 +5,47 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
+#include <initializer_list>
+#include <iterator>
+#include <utility>
 
 #include "runtime/base/nearest_name.h"
+#include "runtime/planner/keys.h"
 
 namespace serin::planner {
 namespace {
 
 using config::Node;
-using Keys = TemplateKeys;
+using MapKeys = std::initializer_list<std::string_view>;
 
-/// The keys of a template's maps, by their path. Other maps have names of their user.
-const std::map<std::string, Keys, std::less<>>& vocabulary() {
-  static const std::map<std::string, Keys, std::less<>> all = {
-      {"", {"extends",     "description", "applies_to",   "model",       "name",     "image",       "command", "cpu",
-            "memory",      "gpu_count",   "device",       "batch_size",  "replicas", "autoscaling", "demand",  "labels",
-            "annotations", "env",         "nodeSelector", "tolerations", "args",     "settings",    "smoke"}},
-      {"applies_to", {"name", "format", "input", "operators", "parameters"}},
-      {"applies_to.parameters", {"min", "max"}},
-      {"autoscaling", {"min", "max", "in_flight", "cpu_percent"}},
-      {"demand", {"rps", "slo"}},
-      {"smoke", {"data", "rtol", "atol"}},
-  };
-  return all;
+/// The keys of a template's maps. Other maps have names of their user.
+const MapKeys kTopKeys = {"extends",     "description", "applies_to",   "model",       "name",     "image",       "command", "cpu",
+                          "memory",      "gpu_count",   "device",       "batch_size",  "replicas", "autoscaling", "demand",  "labels",
+                          "annotations", "env",         "nodeSelector", "tolerations", "args",     "settings",    "smoke"};
+const MapKeys kConditions = {"name", "format", "input", "operators", "parameters"}, kRange = {"min", "max"},
+              kAutoscaling = {"min", "max", "in_flight", "cpu_percent"}, kDemand = {"rps", "slo"}, kSmoke = {"data", "rtol", "atol"};
+
+/// Null: the map at that path has names of its user, or there is none.
+const MapKeys* keys_at(std::string_view path) {
+  static const std::pair<std::string_view, const MapKeys*> kMaps[] = {{"", &kTopKeys},
+                                                                      {"applies_to", &kConditions},
+                                                                      {"applies_to.parameters", &kRange},
+                                                                      {"autoscaling", &kAutoscaling},
+                                                                      {"demand", &kDemand},
+                                                                      {"smoke", &kSmoke}};
+  const auto* const found = std::ranges::find(kMaps, path, [](const auto& map) { return map.first; });
+  return found == std::end(kMaps) ? nullptr : found->second;
 }
 
-std::string unknown(const std::string& key, const std::string& under, const Keys& keys) {
-  return fmt::format("unknown key '{}'{}; allowed: {}{}", key, under.empty() ? "" : " under " + under, fmt::join(keys, ", "),
-                     did_you_mean(key, keys));
-}
+std::string below(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }
 
 /// Of a layer: `path` is that of `map`.
 Status check_keys(const Node& map, const std::string& path) {
-  const auto keys = vocabulary().find(path);
-  if (keys == vocabulary().end() || !map.is_map()) return {};
-  for (const std::string& key : map.keys()) {
-    const auto inner = map.find(key);
-    if (std::ranges::find(keys->second, std::string_view(key)) == keys->second.end())
-      return invalid(fmt::format("{}: {}", (inner ? *inner : map).where(), unknown(key, path, keys->second)));
-    if (inner) SERIN_CHECK(check_keys(*inner, path.empty() ? key : path + "." + key));
-  }
+  const MapKeys* const keys = keys_at(path);
+  if (!keys) return {};
+  SERIN_CHECK(only_keys(map, *keys));
+  for (const std::string& key : map.keys())
+    if (const auto inner = map.find(key)) SERIN_CHECK(check_keys(*inner, below(path, key)));
   return {};
 }
 
@@ -55,14 +56,15 @@ Status check_template_keys(const Node& layer) { return check_keys(layer, ""); }
 Status check_template_setting(const Layers::Setting& setting) {
   std::string path;
   for (const std::string& key : setting.path) {
-    const auto keys = vocabulary().find(path);
-    if (keys == vocabulary().end()) return {};
-    if (std::ranges::find(keys->second, std::string_view(key)) == keys->second.end())
-      return setting.value.error(unknown(key, path, keys->second));
-    path = path.empty() ? key : path + "." + key;
+    const MapKeys* const keys = keys_at(path);
+    if (!keys) return {};
+    if (std::ranges::find(*keys, std::string_view(key)) == keys->end())
+      return setting.value.error(fmt::format("unknown key '{}'{}; allowed: {}{}", key, path.empty() ? "" : " under " + path,
+                                             fmt::join(*keys, ", "), did_you_mean(key, *keys)));
+    path = below(path, key);
   }
   if (path == "extends") return setting.value.error("is of files only");
-  return check_keys(setting.value, path);
+  return setting.value.is_null() ? Status() : check_keys(setting.value, path);
 }
 
 bool is_label(std::string_view word) {

@@ -3,13 +3,10 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "runtime/planner/template_layers.h"
 
 namespace serin::planner {
-
-using TemplateKeys = std::vector<std::string_view>;
 
 /// Of one layer: unknown keys are refused where they stand, also if a higher layer removes them.
 Status check_template_keys(const config::Node& layer);

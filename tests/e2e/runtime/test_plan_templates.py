@@ -238,7 +238,8 @@ def test_too_few_cores_and_replicas_are_refused(template):
         ("autoscaling: 3", "autoscaling: must be a map"),
         ("autoscaling: {cpu_percent: 130}", "must be a whole number from 1 to 100"),
         ("replicas: 2\nautoscaling: {max: 4}", "replicas (t.yaml:1:11) would be reset by it: remove one of them"),
-        ("memroy: 2Gi", "unknown key 'memroy'; allowed: extends"),
+        ("memroy: 2Gi", "t.yaml:1:1: unknown key 'memroy'; allowed: extends"),
+        ("autoscalign:\n  max: 2", "t.yaml:1:1: unknown key 'autoscalign'"),
         ("memroy: 2Gi", "did you mean 'memory'?"),
         ("autoscaling: {mx: 2}", "unknown key 'mx' under autoscaling; allowed: min, max, in_flight, cpu_percent"),
         ("cpu: 1\ncpu: 2", "key 'cpu' given twice"),
@@ -290,7 +291,7 @@ def test_circles_and_long_chains_are_named(template):
 def test_a_misspelt_key_is_found_in_the_layer_that_has_it(template):
     template("memroy: 2Gi\n", "base.yaml")
     file = template("extends: base.yaml\nmemroy: null\n")
-    assert f"{file.parent}/base.yaml:1:9: unknown key 'memroy'" in refusal(DIGIT, "--template", file)
+    assert f"{file.parent}/base.yaml:1:1: unknown key 'memroy'" in refusal(DIGIT, "--template", file)
 
 
 @pytest.mark.parametrize(
@@ -303,6 +304,7 @@ def test_a_misspelt_key_is_found_in_the_layer_that_has_it(template):
         ("=4", "must be KEY=VALUE"),
         ("settings..x=4", "must be KEY=VALUE"),
         ("cpu.of.mine=4", "cpu of "),
+        ("autoscaling={min: 1, mx: 2}", "--set autoscaling: unknown key 'mx'; allowed: min"),
         ("extends=base.yaml", "is of files only"),
         ("settings.max_batch=none", "--set settings.max_batch: max_batch: must be a whole number"),
         ("image=serin:latest", "--set image: image 'serin:latest': latest"),
