@@ -27,14 +27,14 @@ const MapKeys kConditions = {"name", "format", "input", "operators", "parameters
 
 /// Null: the map at that path has names of its user, or there is none.
 const MapKeys* keys_at(std::string_view path) {
-  static const std::pair<std::string_view, const MapKeys*> kMaps[] = {{"", &kTopKeys},
-                                                                      {"applies_to", &kConditions},
-                                                                      {"applies_to.parameters", &kRange},
-                                                                      {"autoscaling", &kAutoscaling},
-                                                                      {"demand", &kDemand},
-                                                                      {"smoke", &kSmoke}};
-  const auto* const found = std::ranges::find(kMaps, path, [](const auto& map) { return map.first; });
-  return found == std::end(kMaps) ? nullptr : found->second;
+  static const std::pair<std::string_view, const MapKeys*> maps[] = {{"", &kTopKeys},
+                                                                     {"applies_to", &kConditions},
+                                                                     {"applies_to.parameters", &kRange},
+                                                                     {"autoscaling", &kAutoscaling},
+                                                                     {"demand", &kDemand},
+                                                                     {"smoke", &kSmoke}};
+  const auto* const found = std::ranges::find(maps, path, [](const auto& map) { return map.first; });
+  return found == std::end(maps) ? nullptr : found->second;
 }
 
 std::string below(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }

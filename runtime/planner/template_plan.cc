@@ -184,7 +184,7 @@ class TemplateFiller {
 }  // namespace
 
 ModelFolder folder_of(const FoundModel& model, const std::string& settings) {
-  static const std::set<std::string> kRead = {"configs", "initial_state", "warmup"};  // without being named
+  static const std::set<std::string> unnamed = {"configs", "initial_state", "warmup"};  // that are read all the same
   std::error_code unreadable;
   ModelFolder files{.name = model.name, .version = model.version, .root = model.folder, .version_folder = {}, .beside = {}};
   if (model.folder.empty()) {
@@ -197,7 +197,7 @@ ModelFolder folder_of(const FoundModel& model, const std::string& settings) {
   const bool all = std::ranges::find(inside->files, "config.pbtxt") != inside->files.end();
   const auto add_if_named = [&](const std::string& name) {
     const bool own = name == "serin.yaml" || name.starts_with('.') || fs::path(model.folder) / name == fs::path(model.path);
-    if (!own && (all || kRead.contains(name) || settings.find(name) != std::string::npos)) files.beside.push_back(name);
+    if (!own && (all || unnamed.contains(name) || settings.find(name) != std::string::npos)) files.beside.push_back(name);
   };
   for (const std::string& name : inside->folders) {
     const auto version = serving::version_of_folder(name);
