@@ -24,6 +24,7 @@ std::string planned_amount(const Observation& line) {
 
 std::string verdict(const Observation& line) {
   if (!line.planned || *line.planned <= 0) return "";
+  if (line.unit == Observation::Unit::kShare) return fmt::format("{:+.2g} percentage points", 100 * (line.measured - *line.planned));
   if (line.at_most)
     return fmt::format("{:.0f} % of the plan{}", 100 * line.measured / *line.planned, line.wrong() ? ", which is too low" : "");
   return fmt::format("{:+.0f} %", 100 * (line.measured / *line.planned - 1));

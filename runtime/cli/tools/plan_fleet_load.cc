@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/config.h"
@@ -83,6 +86,7 @@ Result<std::vector<planner::MeasuredCard>> cards_of(PrometheusSource& source) {
     if (!is_new) place->second.of_pod = place->second.of_pod || card.of_pod;  // several containers of a pod have it
   }
   std::vector<planner::MeasuredCard> all;
+  all.reserve(cards.size());
   for (auto& [key, card] : cards) all.push_back(std::move(card));
   std::ranges::sort(all, stands_before);
   return all;

@@ -90,6 +90,7 @@ std::string name_of(const planner::ModelAnswer& model) { return fmt::format("{}:
 Result<ServerFigures> figures_by_prometheus(PrometheusSource source, const std::vector<planner::ModelAnswer>& models) {
   const std::string matcher = models_matcher(models);
   std::vector<std::string> wanted;
+  wanted.reserve(models.size());
   for (const planner::ModelAnswer& model : models) wanted.push_back(name_of(model));
   ServerFigures figures{.url = source.place(),
                         .resident = {},

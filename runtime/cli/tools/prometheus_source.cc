@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "runtime/base/config.h"
 #include "runtime/cli/token_file.h"
