@@ -18,7 +18,7 @@ import numpy as np
 
 
 def memory(field, process="self"):
-    """Of a process, in bytes: Pss (shared pages counted by share) or VmHWM (the most that was ever resident)."""
+    """Of a process, in bytes: Pss (shared pages counted by share), VmRSS (resident) or VmHWM (the most that was ever resident)."""
     file = "smaps_rollup" if field == "Pss" else "status"
     line = next(line for line in pathlib.Path(f"/proc/{process}/{file}").read_text().splitlines() if line.startswith(field + ":"))
     return int(line.split()[1]) * 1024
@@ -97,12 +97,14 @@ def main():
     inputs = dict(np.load(arguments.inputs))
     before = memory("Pss")
     __import__(arguments.engine)
+    imported = memory("VmRSS")
     begin = time.perf_counter()
     engine = {"onnxruntime": OnnxRuntime, "openvino": OpenVino}[arguments.engine](
         arguments.model, inputs, arguments.threads, arguments.precision, arguments.dims
     )
     engine.run()
-    ready = {"first_answer_ms": (time.perf_counter() - begin) * 1e3, "pss": memory("Pss") - before, "peak": memory("VmHWM") - before}
+    first_ms = (time.perf_counter() - begin) * 1e3
+    ready = {"first_answer_ms": first_ms, "pss": memory("Pss") - before, "peak": memory("VmHWM") - before, "imported": imported}
     if arguments.outputs:
         np.savez(arguments.outputs, *engine.outputs())
     print(json.dumps(ready), flush=True)
