@@ -134,6 +134,7 @@ std::tuple<size_t, size_t> depth_of(const Template& made) { return {made.applies
 
 std::string all_reasons(const Choice& choice) {
   std::vector<std::string> reasons;
+  reasons.reserve(choice.why_not.size());
   for (const auto& [file, why] : choice.why_not) reasons.push_back(fmt::format("{} {}", file, why));
   return fmt::format("{}", fmt::join(reasons, "; "));
 }

@@ -147,9 +147,9 @@ class TemplateFiller {
   void set_files() {
     const ModelFolder files = folder_of(model_, manifest_.settings);
     const std::string inside = "/models/" + files.name;
-    const auto in_claim = [&](const std::string& name) { return name.empty() ? files.name : files.name + "/" + name; };
+    const auto in_claim = [&](const std::string& name) { return fmt::format("{}{}{}", files.name, name.empty() ? "" : "/", name); };
     manifest_.mounts = {{"models", inside + "/" + files.version, in_claim(files.version_folder)}};
-    for (const std::string& name : files.beside) manifest_.mounts.push_back({"models", inside + "/" + name, in_claim(name)});
+    for (const std::string& name : files.beside) manifest_.mounts.push_back({"models", fmt::format("{}/{}", inside, name), in_claim(name)});
     manifest_.mounts.push_back({"settings", inside + "/serin.yaml", "serin.yaml"});
     manifest_.arguments = {"serve", "--name", files.name, inside, "--address", "0.0.0.0"};
     if (offer_.on_card()) manifest_.arguments.insert(manifest_.arguments.end(), {"--device", "cuda"});
