@@ -97,13 +97,19 @@ constexpr std::array<std::string_view, serving::kDialectNames.size()> kWhereMode
     "--model_dir"};
 
 /// Where models lie, and what the only one is called.
+/// To other servers s3://BUCKET/PATH is a folder of models and no registry. It is refused like any object store, with what to do.
+bool names_folder_in_bucket(const ServeOptions& options) {
+  const auto in_bucket = [](const serving::ModelRoot& root) { return root.path.starts_with("s3://"); };
+  return options.dialect != serving::Dialect::kSerin && std::ranges::any_of(options.source.roots, in_bucket);
+}
+
 Result<serving::ModelSource> source_of(const ServeOptions& options) {
   serving::ModelSource source = options.source;
   if (options.check && source.load_at_start.empty()) source.control = serving::Control::kNone;  // all of them
   if (source.roots.empty())
     return Error{Code::kInvalidArgument,
                  fmt::format("nothing to serve is named: {}", kWhereModelsLie[static_cast<size_t>(options.dialect)])};
-  SERIN_CHECK(use_registries(source, options.registry_cache, options.registry_ca));
+  if (!names_folder_in_bucket(options)) SERIN_CHECK(use_registries(source, options.registry_cache, options.registry_ca));
   if (options.name.empty()) return source;
   if (source.list.files) return Error{Code::kInvalidArgument, fmt::format("--name {}: models of a registry have names", options.name)};
   if (source.roots.size() > 1)
