@@ -1,6 +1,7 @@
 // model_file.h: finds the model file of a folder, tells its format, and explains how to convert a model of a format that is not read.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,10 @@ namespace serin::formats {
 
 /// The formats that are read, in the order in which they are preferred where a folder has models of several.
 enum class Format : uint8_t { kOnnx, kTorch, kXgboost, kLightGbm, kTensorFlow, kKeras, kPaddle };
+
+/// Their words in configuration and answers, by their numbers.
+inline constexpr std::array<std::string_view, 7> kFormatWords = {"onnx", "torch", "xgboost", "lightgbm", "tensorflow", "keras", "paddle"};
+constexpr std::string_view format_word(Format format) { return kFormatWords[static_cast<size_t>(format)]; }
 
 /// The format of a model at that path, by its name and the files next to it; nothing if no reader takes it.
 std::optional<Format> format_of(const std::string& path);

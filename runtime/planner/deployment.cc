@@ -19,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMebi = 1048576;
-
 /// Where the model is in the container, and what is bound there.
 struct Mount {
   std::string host, inside;
@@ -55,13 +53,7 @@ std::vector<std::string> serve_arguments(const Offer& offer, const Mount& mount)
 }
 
 std::string image_of(const Deployment& deployment, const Offer& offer) {
-  if (!deployment.image.empty()) return deployment.image;
-  return offer.on_card() ? std::string("serin:cuda") : fmt::format("serin:{}", kVersion);
-}
-
-/// The limit: the plan, and what the policy keeps free.
-size_t mebibytes(const Offer& offer, double threshold) {
-  return static_cast<size_t>(std::ceil(static_cast<double>(offer.process) / threshold / kMebi));
+  return deployment.image.empty() ? usual_image(offer) : deployment.image;
 }
 
 std::string quoted_for_shell(const std::string& word) {
@@ -81,8 +73,8 @@ Manifest manifest_of(const Deployment& deployment, const Offers& offers) {
   manifest.name = object_name(deployment.name);
   manifest.image = image_of(deployment, offer);
   manifest.cpu = std::to_string(offer.cores());
-  manifest.memory = fmt::format("{}Mi", mebibytes(offer, offers.memory_threshold));
-  if (offer.on_card()) manifest.accelerator = offer.slice.empty() ? "nvidia.com/gpu" : "nvidia.com/mig-" + offer.slice;
+  manifest.memory = fmt::format("{}Mi", limit_mebibytes(offer, offers.memory_threshold));
+  manifest.accelerator = accelerator_of(offer);
   manifest.replicas = offer.replicas;
   if (offers.demand.rps > 0)
     manifest.autoscaler = {.least = offer.replicas,
@@ -92,6 +84,18 @@ Manifest manifest_of(const Deployment& deployment, const Offers& offers) {
 }
 
 }  // namespace
+
+std::string usual_image(const Offer& offer) { return offer.on_card() ? std::string("serin:cuda") : fmt::format("serin:{}", kVersion); }
+
+size_t limit_mebibytes(const Offer& offer, double memory_threshold) {
+  constexpr double kMebi = 1048576;
+  return static_cast<size_t>(std::ceil(static_cast<double>(offer.process) / memory_threshold / kMebi));
+}
+
+std::string accelerator_of(const Offer& offer) {
+  if (!offer.on_card()) return {};
+  return offer.slice.empty() ? "nvidia.com/gpu" : "nvidia.com/mig-" + offer.slice;
+}
 
 Status check_image(const std::string& image) {
   const auto blank = [](unsigned char c) { return std::isspace(c) != 0 || std::iscntrl(c) != 0; };
@@ -129,7 +133,7 @@ std::string docker_text(const Deployment& deployment, const Offers& offers) {
                                     "-p",     "8000:8000", "-p",   "8001:8001",   "-p",      "8002:8002"};
   const auto add = [&](const char* flag, const std::string& value) { words.insert(words.end(), {flag, value}); };
   add("--cpus", std::to_string(offer.cores()));
-  const std::string memory = fmt::format("{}m", mebibytes(offer, offers.memory_threshold));
+  const std::string memory = fmt::format("{}m", limit_mebibytes(offer, offers.memory_threshold));
   add("--memory", memory);
   add("--memory-swap", memory);
   if (offer.on_card()) add("--gpus", offer.slice.empty() ? "1" : "device=MIG-UUID");

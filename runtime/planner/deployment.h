@@ -1,6 +1,8 @@
 // deployment.h: an offer as something that starts: a Deployment with its autoscaler for Kubernetes, or a line for Docker.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,13 @@ struct Deployment {
 
 /// kInvalidArgument: it has no tag or digest, or its tag is `latest`, so that pods may start different programs.
 Status check_image(const std::string& image);
+
+/// The image of this version for the place of the offer, where none is named.
+std::string usual_image(const Offer& offer);
+/// The limit of a container: the plan, and the part that the policy keeps free.
+size_t limit_mebibytes(const Offer& offer, double memory_threshold);
+/// The card or slice as Kubernetes counts it: "nvidia.com/mig-1g.5gb"; empty on the CPU.
+std::string accelerator_of(const Offer& offer);
 
 /// A Deployment and, where a load was named, a HorizontalPodAutoscaler by serin_model_in_flight_requests. The models lie on the claim
 /// `models`, as in deploy/kubernetes.

@@ -103,17 +103,6 @@ size_t own_constants(const engine::Model& model, const std::vector<Bucket>& buck
   return bytes;
 }
 
-size_t parameter_bytes(const graph::Graph& graph) {
-  std::set<uint64_t> seen;
-  size_t bytes = 0;
-  for (size_t i = 0; i < graph.value_capacity(); ++i) {
-    const auto id = static_cast<graph::ValueId>(i);
-    const graph::ConstantPtr constant = graph.constant(id);
-    if (constant && graph.reader_count(id) > 0 && seen.insert(constant->id).second) bytes += constant->bytes();
-  }
-  return bytes;
-}
-
 /// The rows that run: those asked for as the buckets that hold them, and 1, which is run before the version is ready.
 std::set<int64_t> rows_that_run(const Question& question, int64_t max_batch, bool warmup) {
   std::set<int64_t> rows;
@@ -123,6 +112,19 @@ std::set<int64_t> rows_that_run(const Question& question, int64_t max_batch, boo
 }
 
 }  // namespace
+
+Parameters parameters_of(const graph::Graph& graph) {
+  std::set<uint64_t> seen;
+  Parameters all;
+  for (size_t i = 0; i < graph.value_capacity(); ++i) {
+    const auto id = static_cast<graph::ValueId>(i);
+    const graph::ConstantPtr constant = graph.constant(id);
+    if (!constant || graph.reader_count(id) == 0 || !seen.insert(constant->id).second) continue;
+    all.count += constant->elements();
+    all.bytes += constant->bytes();
+  }
+  return all;
+}
 
 /// As EngineScheduler::load_engine does it.
 Result<LoadedModel> load_model(const FoundModel& found, const Machine& machine, bool only_plans) {
@@ -196,7 +198,7 @@ Result<ModelAnswer> plan_model(const FoundModel& found, const Question& question
     answer.batch_symbol = model.batchable().symbol;
   else
     answer.not_batchable = model.batchable().why_not.empty() ? "its dimensions are fixed" : model.batchable().why_not;
-  answer.parameter_bytes = parameter_bytes(model.graph());
+  answer.parameter_bytes = parameters_of(model.graph()).bytes;
   answer.weights_at_load = model.weights().while_packing;
   if (!model.planned()) answer.not_planned = model.why_interpreted();
   size_t warm = 0;

@@ -25,6 +25,13 @@ Result<std::vector<graph::Bindings>> sizes_of(const engine::Model& model, const 
 /// Rows of a batch of these sizes.
 int64_t rows_of(const engine::Model& model, const graph::Bindings& sizes);
 
+/// Constants that something reads, each once.
+struct Parameters {
+  int64_t count = 0;
+  size_t bytes = 0;
+};
+Parameters parameters_of(const graph::Graph& graph);
+
 /// `found.settings` already has what the question says.
 Result<ModelAnswer> plan_model(const FoundModel& found, const Question& question, const Machine& machine);
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "runtime/base/number.h"
+#include "runtime/formats/model_file.h"
 #include "runtime/planner/deployment.h"
 #include "runtime/planner/keys.h"
 #include "runtime/planner/template_keys.h"
@@ -232,7 +233,7 @@ class TemplateReader {
       SERIN_TRY(const Node node, node_of(*name));
       SERIN_TRY(conditions.name, node.text());
     }
-    SERIN_TRY(conditions.formats, words_among(map, "format", {"onnx", "torch", "xgboost", "lightgbm", "tensorflow", "keras", "paddle"}));
+    SERIN_TRY(conditions.formats, words_among(map, "format", {formats::kFormatWords.begin(), formats::kFormatWords.end()}));
     SERIN_TRY(conditions.inputs, words_among(map, "input", {"image", "text", "table", "tensor"}));
     SERIN_TRY(conditions.operators, words_among(map, "operators", {}));
     if (const LayeredValue* const range = map.find("parameters")) {

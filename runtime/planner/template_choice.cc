@@ -9,6 +9,7 @@
 
 #include "runtime/engine/engine.h"
 #include "runtime/formats/model_file.h"
+#include "runtime/planner/plan_model.h"
 #include "runtime/planner/units.h"
 #include "runtime/serving/settings/model_folder.h"
 
@@ -16,19 +17,6 @@ namespace serin::planner {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string format_name(const std::string& path) {
-  switch (formats::format_of(path).value_or(formats::Format::kOnnx)) {
-    case formats::Format::kOnnx: return "onnx";
-    case formats::Format::kTorch: return "torch";
-    case formats::Format::kXgboost: return "xgboost";
-    case formats::Format::kLightGbm: return "lightgbm";
-    case formats::Format::kTensorFlow: return "tensorflow";
-    case formats::Format::kKeras: return "keras";
-    case formats::Format::kPaddle: return "paddle";
-  }
-  return {};
-}
 
 constexpr int64_t kLeastEdge = 8;  // of a picture
 
@@ -59,17 +47,6 @@ void add_operators(const graph::Graph& graph, std::set<std::string>& operators) 
     operators.emplace(graph::op_name(graph.node(id).op));
     for (const auto& body : graph.node(id).bodies) add_operators(*body, operators);
   }
-}
-
-int64_t parameters_of(const graph::Graph& graph) {
-  std::set<uint64_t> seen;
-  int64_t count = 0;
-  for (size_t i = 0; i < graph.value_capacity(); ++i) {
-    const auto id = static_cast<graph::ValueId>(i);
-    const graph::ConstantPtr constant = graph.constant(id);
-    if (constant && graph.reader_count(id) > 0 && seen.insert(constant->id).second) count += constant->elements();
-  }
-  return count;
 }
 
 /// "digits*" for "digits-eu"; '*' is any text.
@@ -146,7 +123,11 @@ Result<Traits> traits_of(const FoundModel& model) {
   load.replaceable_inputs = model.settings.optional_inputs;
   if (!model.settings.signatures.empty()) load.signature = model.settings.signatures.front();
   SERIN_TRY(const graph::Graph graph, engine::read_model(model.path, load));
-  Traits traits{.name = model.name, .format = format_name(model.path), .inputs = {}, .operators = {}, .parameters = parameters_of(graph)};
+  Traits traits{.name = model.name,
+                .format = std::string(formats::format_word(formats::format_of(model.path).value_or(formats::Format::kOnnx))),
+                .inputs = {},
+                .operators = {},
+                .parameters = parameters_of(graph).count};
   for (const graph::ValueId id : graph.inputs()) traits.inputs.insert(kind_of(graph.value(id)));
   if (traits.inputs.size() > 1) traits.inputs.erase("table");  // such as the scale of a picture
   add_operators(graph, traits.operators);

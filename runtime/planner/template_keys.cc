@@ -37,15 +37,13 @@ const MapKeys* keys_at(std::string_view path) {
   return found == std::end(maps) ? nullptr : found->second;
 }
 
-std::string below(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }
-
 /// Of a layer: `path` is that of `map`.
 Status check_keys(const Node& map, const std::string& path) {
   const MapKeys* const keys = keys_at(path);
   if (!keys) return {};
   SERIN_CHECK(only_keys(map, *keys));
   for (const std::string& key : map.keys())
-    if (const auto inner = map.find(key)) SERIN_CHECK(check_keys(*inner, below(path, key)));
+    if (const auto inner = map.find(key)) SERIN_CHECK(check_keys(*inner, child_path(path, key)));
   return {};
 }
 
@@ -61,7 +59,7 @@ Status check_template_setting(const Layers::Setting& setting) {
     if (std::ranges::find(*keys, std::string_view(key)) == keys->end())
       return setting.value.error(fmt::format("unknown key '{}'{}; allowed: {}{}", key, path.empty() ? "" : " under " + path,
                                              fmt::join(*keys, ", "), did_you_mean(key, *keys)));
-    path = below(path, key);
+    path = child_path(path, key);
   }
   if (path == "extends") return setting.value.error("is of files only");
   return setting.value.is_null() ? Status() : check_keys(setting.value, path);

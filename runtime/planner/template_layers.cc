@@ -19,10 +19,6 @@ using config::Node;
 
 constexpr size_t kMostFiles = 8, kMostValues = 2000, kMostDepth = 16;
 
-std::string child_path(const std::string& path, std::string_view key) {
-  return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
-}
-
 /// A document may name one value many times by aliases, or even a value in itself.
 struct Budget {
   size_t values = 0, depth = 0;
@@ -136,6 +132,10 @@ void append_block(LayeredText& out, const LayeredValue& map, size_t indent) {
 }
 
 }  // namespace
+
+std::string child_path(const std::string& path, std::string_view key) {
+  return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+}
 
 const LayeredValue* LayeredValue::find(std::string_view key) const {
   const auto found = std::ranges::find(entries, key, &Entry::key);

@@ -37,6 +37,9 @@ struct LayeredValue::Entry {
   LayeredValue value;
 };
 
+/// "autoscaling.max": a key of the value at a path, which is empty at the top.
+std::string child_path(const std::string& path, std::string_view key);
+
 /// Lays a node over a value. Errors: a key given twice, or more maps and values in each other than any template has (aliases repeat them).
 Status lay_over(LayeredValue& below, const config::Node& above);
 

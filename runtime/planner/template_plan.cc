@@ -10,7 +10,6 @@
 
 #include "runtime/base/json_quote.h"
 #include "runtime/base/number.h"
-#include "runtime/base/version.h"
 #include "runtime/planner/deployment.h"
 #include "runtime/planner/units.h"
 #include "runtime/serving/settings/model_folder.h"
@@ -66,14 +65,12 @@ class TemplateFiller {
 
   void name_objects() {
     manifest_.name = choose("name", "", made_.name, object_name(model_.name));
-    manifest_.image = choose("image", "image", made_.image, offer_.on_card() ? "serin:cuda" : fmt::format("serin:{}", kVersion));
+    manifest_.image = choose("image", "image", made_.image, usual_image(offer_));
     manifest_.service = true;
   }
 
   Status set_resources() {
-    constexpr double kMebi = 1048576;
-    const auto needs = static_cast<size_t>(std::ceil(static_cast<double>(offer_.process) / offers_.memory_threshold / kMebi));
-    manifest_.memory = choose("memory", "", made_.memory_text, fmt::format("{}Mi", needs));
+    manifest_.memory = choose("memory", "", made_.memory_text, fmt::format("{}Mi", limit_mebibytes(offer_, offers_.memory_threshold)));
     manifest_.cpu = choose("cpu", "", made_.cpu_text, std::to_string(offer_.cores()));
     if (made_.cpu && !offer_.on_card() && offer_.cores() > std::ceil(made_.cpu->first))
       return too_little(
@@ -81,7 +78,7 @@ class TemplateFiller {
                       offer_.instances, offer_.threads, offer_.cores(), made_.cpu->second, made_.cpu_text,
                       std::max(1, static_cast<int>(made_.cpu->first) / offer_.threads), offer_.cores()));
     if (!offer_.on_card()) return {};
-    manifest_.accelerator = offer_.slice.empty() ? "nvidia.com/gpu" : "nvidia.com/mig-" + offer_.slice;
+    manifest_.accelerator = accelerator_of(offer_);
     manifest_.accelerators = made_.gpu_count.value_or(1);
     if (!made_.gpu_count) write(all_.at("gpu_count"), "1", kPlan);
     if (made_.device.empty()) write(all_.at("device"), offer_.name, kPlan);

@@ -97,13 +97,13 @@ constexpr std::array<std::string_view, serving::kDialectNames.size()> kWhereMode
     "--model",
     "--model_dir"};
 
-/// Where models lie, and what the only one is called.
 /// To other servers s3://BUCKET/PATH is a folder of models and no registry. It is refused like any object store, with what to do.
 bool names_folder_in_bucket(const ServeOptions& options) {
   const auto in_bucket = [](const serving::ModelRoot& root) { return root.path.starts_with("s3://"); };
   return options.dialect != serving::Dialect::kSerin && std::ranges::any_of(options.source.roots, in_bucket);
 }
 
+/// Where models lie, and the name of the only one.
 Result<serving::ModelSource> source_of(const ServeOptions& options) {
   serving::ModelSource source = options.source;
   if (options.check && source.load_at_start.empty()) source.control = serving::Control::kNone;  // all of them
@@ -120,7 +120,7 @@ Result<serving::ModelSource> source_of(const ServeOptions& options) {
   return source;
 }
 
-/// Whoever names a model's own file wants that model, or to know why not. Empty: it was loaded, or there is no such file.
+/// A user that names a model's own file wants that model, or to know why not. Empty: it was loaded, or there is no such file.
 std::string why_no_file_was_loaded(const serving::ModelSource& source, const serving::Catalogue& catalogue) {
   for (const serving::ModelRoot& root : source.roots)
     if (!std::filesystem::is_regular_file(root.path)) return {};
