@@ -9,6 +9,13 @@
 
 namespace serin {
 
+/// Bytes to request from the heap for a block of at least that many. Large ones come in steps, so that the block that a request's body has left
+/// fits its tensor, and the other way round. Bytes that nothing touches take no pages.
+constexpr size_t heap_block(size_t bytes) {
+  constexpr size_t kLarge = size_t{1} << 20, kStep = size_t{256} << 10;
+  return bytes < kLarge ? bytes : (bytes + kStep - 1) / kStep * kStep;
+}
+
 class AlignedBuffer {
  public:
   static constexpr size_t kAlignment = 64;
@@ -20,23 +27,30 @@ class AlignedBuffer {
   /// The memory is uninitialised. Throws std::bad_alloc: callers check sizes from outside against limits first.
   explicit AlignedBuffer(size_t bytes) : size_(bytes) {
     if (bytes == 0) return;
-    data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded_up(bytes))));
-    if (!data_) throw std::bad_alloc();
+    // Before 2.38, glibc's aligned_alloc does not find the free block that such a buffer leaves: the heap grows with each request.
+    size_t room = heap_block(rounded_up(bytes) + kAlignment);
+    memory_.reset(std::malloc(room));
+    if (!memory_) throw std::bad_alloc();
+    void* start = memory_.get();
+    data_ = static_cast<std::byte*>(std::align(kAlignment, rounded_up(bytes), start, room));
   }
-  AlignedBuffer(AlignedBuffer&& other) noexcept : data_(std::move(other.data_)), size_(std::exchange(other.size_, 0)) {}
+  AlignedBuffer(AlignedBuffer&& other) noexcept
+      : memory_(std::move(other.memory_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
-    data_ = std::move(other.data_);
+    memory_ = std::move(other.memory_);
+    data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
     return *this;
   }
-  std::byte* data() const { return data_.get(); }
+  std::byte* data() const { return data_; }
   size_t size() const { return size_; }
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
+    void operator()(void* memory) const { std::free(memory); }
   };
-  std::unique_ptr<std::byte, Free> data_;
+  std::unique_ptr<void, Free> memory_;
+  std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
 

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "runtime/base/aligned_buffer.h"
 
 namespace serin::net {
 
@@ -86,5 +90,14 @@ class BufferPool {
   static constexpr size_t kLargest = 2 << 20, kMost = 64;
   std::vector<Buffer> free_;
 };
+
+/// Resizes a string that collects a body of `whole` bytes; 0: its length is not known. It reserves ahead, at most 16 times the size: a string
+/// that only doubles copies its bytes each time, and leaves blocks of all sizes in the heap. Reserved memory that nothing touches takes no pages.
+inline void grow(std::string& text, size_t size, uint64_t whole) {
+  constexpr size_t kAhead = 16;
+  if (size > text.capacity() && whole > size)
+    text.reserve(heap_block(static_cast<size_t>(std::min<uint64_t>(whole, kAhead * size)) + 1) - 1);
+  text.resize(size);
+}
 
 }  // namespace serin::net

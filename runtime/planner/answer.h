@@ -72,7 +72,8 @@ struct ModelAnswer {
   size_t held_buckets = 0;                  ///< most of them that an instance keeps at the same time
 
   size_t each_instance() const;  ///< arenas, staging and executors of the buckets that are kept
-  size_t in_flight() const;      ///< requests and answers of all clients
+  size_t in_flight() const;      ///< requests and answers of all clients, as binary tensors
+  size_t as_json() const;        ///< the same as JSON text
   size_t steady() const;         ///< all of it while requests are answered
   size_t peak() const;           ///< the larger of loading and steady()
 };

@@ -19,6 +19,13 @@ bool has(const ModelAnswer& model, std::string_view dimension) {
   return std::ranges::find(model.symbols, dimension) != model.symbols.end();
 }
 
+size_t messages(const ModelAnswer& model, double bytes_of_a_byte) {
+  size_t largest = 0;
+  for (const Bucket& bucket : model.buckets) largest = std::max(largest, bucket.inputs + bucket.results);
+  largest = static_cast<size_t>(static_cast<double>(largest) * bytes_of_a_byte);
+  return static_cast<size_t>(model.clients) * kCopiesOfARequest * largest + kept_free(largest);
+}
+
 }  // namespace
 
 size_t ModelAnswer::each_instance() const {
@@ -32,11 +39,8 @@ size_t ModelAnswer::each_instance() const {
   return bytes;
 }
 
-size_t ModelAnswer::in_flight() const {
-  size_t largest = 0;
-  for (const Bucket& bucket : buckets) largest = std::max(largest, bucket.inputs + bucket.results);
-  return static_cast<size_t>(clients) * kCopiesOfARequest * largest + kept_free(largest);
-}
+size_t ModelAnswer::in_flight() const { return messages(*this, 1); }
+size_t ModelAnswer::as_json() const { return messages(*this, kBytesOfText); }
 
 size_t ModelAnswer::steady() const {
   const auto count = static_cast<size_t>(instances);

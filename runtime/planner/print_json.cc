@@ -78,6 +78,7 @@ json::object model_of(const ModelAnswer& model) {
             {"code", model.code},
             {"each_instance", model.each_instance()},
             {"in_flight", model.in_flight()},
+            {"in_flight_as_json", model.as_json()},
             {"steady", model.steady()},
             {"peak", model.peak()}}},
           {"buckets", std::move(buckets)}};

@@ -48,7 +48,8 @@ std::string memory(const ModelAnswer& model) {
                     fmt::format("{} x {}: arenas, staging and executors of {} size{}", count, short_bytes(model.each_instance()),
                                 std::min(model.held_buckets, model.buckets.size()), model.buckets.size() == 1 ? "" : "s")});
     rows.push_back({"requests", short_bytes(model.in_flight()),
-                    fmt::format("{} at a time, of the largest batch, and what heaps keep of them", model.clients)});
+                    fmt::format("{} at a time, of the largest batch, as binary tensors; as JSON text {}", model.clients,
+                                short_bytes(model.as_json()))});
   }
   rows.push_back(
       {"model", short_bytes(model.structures + model.code + model.plan_constants), "graph, plans and kernels: measured while planning"});

@@ -118,7 +118,7 @@ Result<Constants> compute(const graph::Graph& graph, const graph::Node& node, co
     if (id != graph::kNone && !graph.constant(id)) return unsupported("'" + graph.value(id).name + "' is not known at load");
   }
   kernels::PackedWeights weights;
-  SERIN_TRY(Solo made, Solo::make(graph, node, {backend, weights, 1, max_bytes}));
+  SERIN_TRY(Solo made, Solo::make(graph, node, {backend, weights, 1, max_bytes, /*as_weights=*/true}));
   const auto solo = std::make_shared<const Solo>(std::move(made));
   SERIN_TRY(Constants results, solo->run(Constants(node.inputs.size())));
   if (reads_memory(graph, node)) return results;

@@ -78,6 +78,7 @@ struct Solo::Memory {
 Result<Solo> Solo::make(const graph::Graph& graph, const graph::Node& node, const SoloContext& context) {
   Solo solo;
   solo.max_bytes_ = context.max_bytes;
+  solo.as_weights_ = context.as_weights;
   std::vector<TensorId> tensors(graph.value_capacity(), kNoTensor);
   SERIN_CHECK(solo.define(graph, node, tensors, context.max_bytes));
   const LowerFn fn = lower_fn(node.op);
@@ -157,7 +158,7 @@ Result<std::vector<ConstantPtr>> Solo::run(std::span<const ConstantPtr> operands
     const Tensor& tensor = program_.tensor(id);
     const Shape& shape = memory.shapes[static_cast<size_t>(id)];
     ConstantPtr& held = memory.held[static_cast<size_t>(root)];
-    if (!held) held = fresh_tensor(tensor.dtype, shape).tensor;  // nothing wrote it: it is empty
+    if (!held) held = fresh(tensor.dtype, shape).tensor;  // nothing wrote it: it is empty
     if (held->shape == shape && held->dtype == tensor.dtype && offset == 0) {
       results.push_back(held);
       continue;
@@ -167,6 +168,13 @@ Result<std::vector<ConstantPtr>> Solo::run(std::span<const ConstantPtr> operands
   return results;
 }
 
+FreshTensor Solo::fresh(DType dtype, const Shape& shape) const {
+  if (!as_weights_ || dtype == DType::kString || shape.elements() == 0) return fresh_tensor(dtype, shape);
+  std::byte* memory = nullptr;
+  auto tensor = graph::make_mutable_constant(dtype, shape, &memory);
+  return {std::move(tensor), {dtype, shape, memory}};
+}
+
 Status Solo::run_call(const Call& call, Memory& memory, kernels::Workers* workers) const {
   const Step& step = program_.steps[call.step];
   const auto view = [&](TensorId id) {
@@ -174,7 +182,7 @@ Status Solo::run_call(const Call& call, Memory& memory, kernels::Workers* worker
     const auto [root, offset] = program_.root(id);
     const Tensor& owner = program_.tensor(root);
     ConstantPtr& held = memory.held[static_cast<size_t>(root)];
-    if (!held && !boundless_[static_cast<size_t>(root)]) held = fresh_tensor(owner.dtype, owner.shape).tensor;
+    if (!held && !boundless_[static_cast<size_t>(root)]) held = fresh(owner.dtype, owner.shape).tensor;
     TensorView seen{program_.tensor(id).dtype, memory.shapes[static_cast<size_t>(id)], nullptr};
     if (held) seen.data = view_of(*held).as<std::byte>() + (owner.dtype == DType::kString ? 0 : offset);
     return seen;
@@ -194,9 +202,9 @@ Status Solo::run_call(const Call& call, Memory& memory, kernels::Workers* worker
     const auto id = static_cast<size_t>(step.outputs[i]);
     if (!boundless_[id]) continue;
     SERIN_CHECK(check_size(program_.tensors[id].name, outputs[i].dtype, outputs[i].shape, max_bytes_));
-    FreshTensor fresh = fresh_tensor(outputs[i].dtype, outputs[i].shape);
-    outputs[i].data = fresh.view.data;
-    memory.held[id] = std::move(fresh.tensor);
+    FreshTensor made = fresh(outputs[i].dtype, outputs[i].shape);
+    outputs[i].data = made.view.data;
+    memory.held[id] = std::move(made.tensor);
     again = true;
   }
   if (again) SERIN_CHECK(run());

@@ -15,6 +15,7 @@
 #include "kernels/backend.h"
 #include "runtime/base/result.h"
 #include "runtime/engine/program/program.h"
+#include "runtime/engine/value.h"
 #include "runtime/graph/graph.h"
 
 namespace serin::engine {
@@ -24,6 +25,7 @@ struct SoloContext {
   kernels::PackedWeights& weights;
   int threads = 1;
   size_t max_bytes = SIZE_MAX;  ///< of one result, at its bound
+  bool as_weights = false;      ///< results get the memory of weights (kernels/weight_memory.h), which the heap does not keep
 };
 
 class Solo {
@@ -43,6 +45,7 @@ class Solo {
 
   Status define(const graph::Graph& graph, const graph::Node& node, std::vector<TensorId>& tensors, size_t max_bytes);
   Status prepare(const SoloContext& context);
+  FreshTensor fresh(DType dtype, const Shape& shape) const;
   Status run_call(const Call& call, Memory& memory, kernels::Workers* workers) const;
 
   Program program_;
@@ -50,6 +53,7 @@ class Solo {
   std::vector<TensorId> inputs_, outputs_;  // of the node, by position; kNoTensor where absent
   std::vector<bool> boundless_;             // by tensor: no bound is known, so the kernel reports the size first
   size_t max_bytes_ = SIZE_MAX;
+  bool as_weights_ = false;
 };
 
 }  // namespace serin::engine

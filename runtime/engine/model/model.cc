@@ -69,10 +69,12 @@ size_t constant_bytes(const graph::Graph& graph, const ConstantNotes* notes) {
 }
 
 /// Folded constants are in memory until a kernel packs them, which no kernel will.
-void let_go_of_folded(const graph::Graph& graph) {
+void let_go_of_folded(const graph::Graph& graph, ConstantNotes& notes) {
   for (size_t i = 0; i < graph.value_capacity(); ++i) {
     const graph::ConstantPtr constant = graph.constant(static_cast<graph::ValueId>(i));
-    if (constant && !constant->resident && constant->recipe && constant->recipe->if_made()) (void)constant->recipe->make();
+    if (!constant || constant->resident || !constant->recipe || !constant->recipe->if_made()) continue;
+    notes.waits(*constant);
+    (void)constant->recipe->make();
   }
 }
 
@@ -85,7 +87,7 @@ Result<std::shared_ptr<Model>> Model::from_graph(graph::Graph graph, const kerne
   SERIN_CHECK(graph::verify(g));
   SERIN_CHECK(graph::infer_shapes(g));
   SERIN_CHECK(optimize(g, state->folder, state->options));
-  if (state->options.only_plans) let_go_of_folded(g);
+  if (state->options.only_plans) let_go_of_folded(g, state->notes);
   state->batchable = graph::prove_batchable(g);
   for (const graph::ValueId id : g.inputs()) state->inputs.push_back(info_of(g.value(id), g.value(id).name));
   for (size_t i = 0; i < g.outputs().size(); ++i) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <set>
+#include <span>
 
 #include "kernels/mutex.h"
 #include "runtime/graph/constant.h"
@@ -24,23 +26,43 @@ class ConstantNotes {
     return constant.recipe && noted_.contains(constant.recipe);
   }
 
-  /// A step has packed weights of `plain` bytes; all packed ones are `packed` bytes now. Nothing was packed if those were as many before.
-  void packed(size_t plain, size_t packed) {
+  /// A computed constant that a load leaves in memory until the first kernel reads it.
+  void waits(const graph::Constant& constant) {
+    const MutexLock lock(mutex_);
+    if (waiting_.emplace(constant.recipe, constant.bytes()).second) waiting_bytes_ += constant.bytes();
+    most_ = std::max(most_, waiting_bytes_);
+  }
+
+  /// A step has packed these weights; all packed ones are `packed` bytes now. Nothing was packed if those were as many before.
+  void packed(std::span<const graph::ConstantPtr> weights, size_t packed) {
     const MutexLock lock(mutex_);
     if (packed <= packed_) return;
     packed_ = packed;
-    most_ = std::max(most_, packed + plain);
+    size_t plain = 0, read_again = 0, were_waiting = 0;
+    for (const graph::ConstantPtr& weight : weights) {
+      const auto waiting = waiting_.find(weight->recipe);
+      (waiting == waiting_.end() ? read_again : were_waiting) += weight->bytes();
+      if (waiting != waiting_.end()) waiting_.erase(waiting);
+      plain += weight->bytes();
+    }
+    most_ = std::max(most_, packed + waiting_bytes_ + read_again);
+    waiting_bytes_ -= were_waiting;
     largest_ = std::max(largest_, plain);
   }
   /// The most that weights took while they were packed, and `packed` of them in the end; several threads pack several at a time.
   size_t most_while_packing(size_t packed, int threads) const {
     const MutexLock lock(mutex_);
-    return threads == 1 ? std::max(packed, most_) : packed + static_cast<size_t>(threads) * largest_;
+    const size_t others = static_cast<size_t>(threads - 1) * largest_;
+    return std::max(threads == 1 ? packed : packed + others + largest_, most_ + others);
   }
 
  private:
+  using Bytes = std::shared_ptr<const graph::RecipeBytes>;
+
   mutable Mutex mutex_;
-  std::set<std::shared_ptr<const graph::RecipeBytes>> noted_ SERIN_GUARDED_BY(mutex_);
+  std::set<Bytes> noted_ SERIN_GUARDED_BY(mutex_);
+  std::map<Bytes, size_t> waiting_ SERIN_GUARDED_BY(mutex_);
+  size_t waiting_bytes_ SERIN_GUARDED_BY(mutex_) = 0;
   size_t packed_ SERIN_GUARDED_BY(mutex_) = 0, most_ SERIN_GUARDED_BY(mutex_) = 0, largest_ SERIN_GUARDED_BY(mutex_) = 0;
 };
 

@@ -201,15 +201,16 @@ Status Plan::prepare_step(size_t i, const Context& context, Where where) {
 
 /// A run packs one weight after the other: the plain form of each is in memory meanwhile.
 void Plan::note_packing(size_t i, const Context& context) const {
-  size_t plain = 0;
+  if (context.trial) return;  // its packed forms go with it
+  std::vector<graph::ConstantPtr> weights;
   const uint32_t packed = steps[i].kernel->packed_inputs();
   for (size_t input = 0; input < program.steps[i].inputs.size() && input < 32; ++input) {
     const TensorId id = program.steps[i].inputs[input];
     if (id == kNoTensor || (packed >> input & 1) == 0) continue;
     const graph::ConstantPtr& constant = program.tensor(program.root(id).first).constant;
-    if (constant && constant->recipe) plain += constant->bytes();
+    if (constant && constant->recipe) weights.push_back(constant);
   }
-  if (plain > 0) context.notes->packed(plain, context.weights.bytes());
+  if (!weights.empty()) context.notes->packed(weights, context.weights.bytes());
 }
 
 /// And nothing else: the plain form of a packed weight is in memory while another plan packs it, no longer.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runtime/net/buffer.h"
 #include "runtime/net/grpc/grpc_call.h"
 
 namespace serin::net {
@@ -58,9 +59,9 @@ std::span<char> CallHandler::body_room(std::optional<uint64_t>) {
     if (in.size() < kRoom) in.resize(kRoom);
     return {in.data(), static_cast<size_t>(std::min<uint64_t>(skips_, in.size()))};
   }
-  size_t want = kRoom;
+  size_t want = kRoom, whole = 0;
   if (const size_t have = filled_ - taken_; have >= GrpcPrefix::kBytes) {
-    const size_t whole = GrpcPrefix::kBytes + grpc_length(std::string_view(in).substr(taken_));
+    whole = GrpcPrefix::kBytes + grpc_length(std::string_view(in).substr(taken_));
     if (whole > have)
       want = std::min(whole - have, std::clamp(have, kRoom, kMostRoom));  // a promised length is believed only as far as bytes follow it
   }
@@ -73,7 +74,7 @@ std::span<char> CallHandler::body_room(std::optional<uint64_t>) {
     const size_t counted = filled_ - std::min(filled_, GrpcPrefix::kBytes);  // the largest message has its prefix before it
     dropped_ = budget && !call_->share.resize(budget, budget->with_room(counted, filled_ - counted + want));
     if (dropped_) return {};
-    in.resize(filled_ + want);  // what it reserves beyond that is not touched, and no memory yet
+    grow(in, filled_ + want, taken_ + whole);
   }
   return {in.data() + filled_, want};
 }

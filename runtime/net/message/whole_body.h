@@ -1,4 +1,4 @@
-// whole_body.h: collects a body in one string. It allocates for an announced length only as bytes arrive. For the .cc files of net only.
+// whole_body.h: collects a body in one string. It uses memory for an announced length only as bytes arrive. For the .cc files of net only.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 #include <utility>
+
+#include "runtime/net/buffer.h"
 
 namespace serin::net {
 
@@ -27,11 +29,12 @@ class WholeBody {
   }
   /// Like BodyHandler::body_room().
   std::span<char> room(std::optional<uint64_t> left) {
-    text_.resize(size_with_room(left));
+    grow(text_, size_with_room(left), left ? filled_ + *left : 0);
     return {text_.data() + filled_, text_.size() - filled_};
   }
   void filled(size_t bytes) { filled_ += bytes; }
   size_t size() const { return filled_; }
+  size_t capacity() const { return text_.capacity(); }
   /// Returns the bytes that have come; the next body begins.
   std::string take() {
     text_.resize(std::exchange(filled_, 0));

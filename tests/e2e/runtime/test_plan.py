@@ -16,8 +16,9 @@ from conftest import MODELS, ON_FREE_PORTS, ROOT, Process, call, serin
 
 DIGIT = MODELS / "digits/2/model.onnx"
 LONG = os.environ.get("SERIN_LONG") == "1"
-SERVED = ["resnet18", "mobilenet_v2", "squeezenet1_1"] + ["resnet50", "alexnet", "densenet121", "convnext_tiny", "vit_small", "unet", "yolo", "efficientnet_b0"] * LONG
+SERVED = ["resnet18", "mobilenet_v3_large", "squeezenet1_1", "minilm"] + ["resnet50", "alexnet", "densenet121", "convnext_tiny", "vit_small", "unet", "yolo", "efficientnet_b0"] * LONG
 BATCHES = [1, 2, 4]
+LENGTH = 16  # of a text, where the model leaves it open: its weights are packed at the first request
 NUMPY = {"FP32": "f4", "INT64": "i8", "INT32": "i4", "BOOL": "?", "UINT8": "u1"}
 
 
@@ -72,7 +73,7 @@ def highest_resident(process):
 def infer(url, signature, rows):
     inputs, raw = [], b""
     for tensor in signature["inputs"]:
-        shape = [rows if size < 0 else size for size in tensor["shape"]]
+        shape = [size if size >= 0 else LENGTH if i > 0 else rows for i, size in enumerate(tensor["shape"])]
         data = np.zeros(shape, NUMPY[tensor["datatype"]]).tobytes()
         inputs.append({"name": tensor["name"], "shape": shape, "datatype": tensor["datatype"], "parameters": {"binary_data_size": len(data)}})
         raw += data
@@ -88,7 +89,8 @@ def test_a_server_stays_below_its_plan(name, tmp_path):
     version.mkdir(parents=True)
     (version / "model.onnx").symlink_to(zoo_model(name))
     (tmp_path / "models/m/serin.yaml").write_text(f"instances: 2\nmax_batch: {BATCHES[-1]}\n")
-    planned = plan(tmp_path / "models", "--batch", ",".join(map(str, BATCHES)))
+    length = ["--dim", f"seq={LENGTH}"] if name == "minilm" else []
+    planned = plan(tmp_path / "models", "--batch", ",".join(map(str, BATCHES)), *length)
     rows = BATCHES if planned["models"][0]["batch_symbol"] else [1]
     process = Process(tmp_path, "serve", tmp_path / "models", *ON_FREE_PORTS)
     try:
@@ -104,7 +106,7 @@ def test_a_server_stays_below_its_plan(name, tmp_path):
     print(f"{name}: planned {total}, taken {taken}: {100 * (total / taken - 1):+.1f} %")
     assert taken <= total
     assert float(held[1]) <= planned["models"][0]["bytes"]["weights"]
-    assert total <= 1.4 * taken  # a bound that is of use
+    assert total <= 1.3 * taken  # a bound that is of use
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes: every model of tests/models.txt (SERIN_LONG=1)")
