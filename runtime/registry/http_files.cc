@@ -24,6 +24,7 @@ constexpr auto kDownloadTime = std::chrono::hours(24);  // silence ends it much 
 constexpr auto kPause = 250ms;
 constexpr size_t kErrorPage = 1 << 20;   // bytes of an answer that is no file
 constexpr size_t kKeptPage = 64 * 1024;  // bytes of it that are looked at
+constexpr size_t kMostRange = 64 << 20;  // bytes
 constexpr size_t kSlowest = 64 * 1024;   // bytes a second, of what is sent
 
 net::ClientOptions client_options(std::shared_ptr<const net::TlsContext> tls, size_t bytes) {
@@ -210,6 +211,49 @@ Status HttpFiles::ask_for_rest(const std::string& path, uint64_t bytes, PartFile
   if (!answer) return answer.error();
   const int status = answer->response.status;
   return status == 200 || status == 206 ? Status() : Status(refusal(*answer));
+}
+
+Status HttpFiles::read_range(const std::string& path, Span span, const Use& use) const {
+  const uint64_t bytes = span.to - span.from;
+  for (int failures = 0; span.from < span.to;) {
+    const uint64_t before = span.from;
+    const Status asked = ask_for_range(path, span, use);
+    if (asked && span.from > before) continue;
+    const Error error =
+        asked ? Error{Code::kIo, fmt::format("{}: {} bytes of {} did not come", url(path), span.to - span.from, bytes)} : asked.error();
+    if (!may_pass(error.code)) return error;
+    failures = span.from > before ? 1 : failures + 1;
+    if (failures == kAttempts) return error;
+    std::this_thread::sleep_for(kPause * failures);
+  }
+  return {};
+}
+
+/// Over a kept connection, for there may be thousands of ranges. `span` loses what has come.
+Status HttpFiles::ask_for_range(const std::string& path, Span& span, const Use& use) const {
+  if (!ranges_) ranges_ = std::make_unique<net::Session>(client_options(tls_, kMostRange + kErrorPage));
+  net::Outgoing request;
+  request.headers.set("Range", fmt::format("bytes={}-{}", span.from, span.to - 1));
+  const bool from_beginning = span.from == 0;
+  Status used;
+  bool too_long = false;
+  const auto answer = ask(*ranges_, path, request, [&](int status, std::string_view more) {
+    if (too_long || !used || (status != 206 && !(status == 200 && from_beginning))) {
+      too_long = true;
+    } else if (more.size() > span.to - span.from) {
+      too_long = true;
+    } else {
+      used = use(more);
+      span.from += more.size();
+    }
+    if (too_long || !used) ranges_->stop();
+  });
+  if (too_long || !used) ranges_.reset();
+  if (!used) return used.error();
+  if (too_long || (answer && answer->response.status == 200 && !from_beginning))
+    return Error{Code::kUnsupported, fmt::format("{}: the server does not answer the range that it is asked for", url(path))};
+  if (!answer) return answer.error();
+  return answer->response.status < 300 ? Status() : Status(refusal(*answer));
 }
 
 }  // namespace serin::registry

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,11 @@ struct Contents {
   uint64_t bytes = 0;
 };
 
+/// Bytes of a file: [from, to).
+struct Span {
+  uint64_t from, to;
+};
+
 /// For one thread at a time.
 class HttpFiles {
  public:
@@ -57,6 +63,9 @@ class HttpFiles {
   /// The bytes come into `to`.part, which a later call continues, and are compared with the digest before the file gets its name. One
   /// process at a time for each `to`. Errors: as read(), and kCorrupt: other bytes, or more of them; the part is then removed.
   Status download(const std::string& path, const Contents& wanted, const std::string& to) const;
+  /// Some bytes of it, as they come; an interruption is continued. Errors: as read(), and those of `use`; kUnsupported: the server answers no ranges.
+  using Use = std::function<Status(std::string_view bytes)>;
+  Status read_range(const std::string& path, Span span, const Use& use) const;
   /// Any other request; its target is replaced. Redirects are followed for GET and HEAD. Returns an answer of 2xx or 304, with at most `limit`
   /// bytes. Errors: as read().
   Result<net::Response> send(const std::string& path, const net::Outgoing& request, size_t limit) const;
@@ -69,11 +78,13 @@ class HttpFiles {
   Error refusal(const Answer& answer) const;
   Status fill(const std::string& path, uint64_t bytes, PartFile& part) const;
   Status ask_for_rest(const std::string& path, uint64_t bytes, PartFile& part) const;
+  Status ask_for_range(const std::string& path, Span& span, const Use& use) const;
 
   const net::Url base_;
   const std::shared_ptr<const net::TlsContext> tls_;
   const std::shared_ptr<const Access> access_;
   mutable net::Session small_;
+  mutable std::unique_ptr<net::Session> ranges_;  // null: there is no connection
 };
 
 /// "https://HOST/PATH", without the port that the scheme implies.
