@@ -37,14 +37,20 @@ Status Remote::fetch(const std::string& model, const Version& version) const {
   const OciLayout layout(mirror_ + "/" + model);
   SERIN_TRY(const FolderLock lock, FolderLock::acquire(layout.folder() + "/blobs", FolderLock::Mode::kExclusive, kLongestDownload));
   for (const StoredFile& file : version.files) {
-    const std::string path = layout.blob_path(file.digest);
+    const std::string path = layout.blob_path(file.digest), name = blob_name(model, file.digest);
+    const Contents wanted{file.digest, file.bytes};
     std::error_code error;
     if (std::filesystem::exists(path, error)) {
       const auto there = measure_file(path);
-      if (there && there->digest == file.digest) continue;
+      if (there && there->digest == file.digest) {
+        if (peers_) peers_->offer(wanted, path);
+        continue;
+      }
       std::filesystem::remove(path, error);
     }
-    const auto done = files_.download(blob_name(model, file.digest), {file.digest, file.bytes}, path);
+    const Status done = peers_ ? peers_->download(files_, name, wanted, path) : files_.download(name, wanted, path);
+    for (const std::string_view unfinished : {".part", ".chunks"})  // of a start with other flags
+      if (done) std::filesystem::remove(fmt::format("{}{}", path, unfinished), error);
     if (!done) return done.error().in(fmt::format("{}:{}, file '{}'", model, version.number, file.path));
   }
   return {};

@@ -20,6 +20,7 @@
 #include "runtime/registry/http_files.h"
 #include "runtime/registry/model_version.h"
 #include "runtime/registry/oci_layout.h"
+#include "runtime/registry/peers.h"
 
 namespace serin::registry {
 
@@ -45,6 +46,8 @@ class Remote {
   const std::vector<std::string>& models() const { return models_; }
   /// Downloads the files of a version of the mirror that are not there yet. One process of a machine does; others wait for it.
   Status fetch(const std::string& model, const Version& version) const;
+  /// From now on, files come from them, too, and are offered to them.
+  void use(std::shared_ptr<Peers> peers) { peers_ = std::move(peers); }
   /// Uploads a version of the registry in `folder`, with its reports, and the tag if the reference is one. Files come first, then the record, then
   /// the index, on condition that no other writer has replaced it meanwhile; else all is looked at again.
   /// kInvalidArgument: no bucket. kAlreadyExists: the number has other contents there, or the contents another number. kFailedPrecondition: retired,
@@ -61,6 +64,9 @@ class Remote {
   const HttpFiles files_;
   const std::string mirror_;
   std::vector<std::string> models_;
+
+ private:
+  std::shared_ptr<Peers> peers_;  // null: there are none
 };
 
 }  // namespace serin::registry

@@ -12,6 +12,7 @@
 
 #include "runtime/base/cache_folder.h"
 #include "runtime/base/log.h"
+#include "runtime/registry/peers.h"
 #include "runtime/registry/registry.h"
 #include "runtime/registry/remote_address.h"
 #include "runtime/registry/sha256.h"
@@ -54,7 +55,8 @@ Result<Place> parse(std::string text) {
 /// Remote registries by their address, so that places in one share its mirror and what is known of it.
 class Remotes {
  public:
-  Remotes(std::string cache, std::string ca) : cache_(std::move(cache)), ca_(std::move(ca)) {}
+  Remotes(std::string cache, std::string ca, std::shared_ptr<registry::Peers> peers)
+      : cache_(std::move(cache)), ca_(std::move(ca)), peers_(std::move(peers)) {}
 
   /// The last part is a model if it names a version, or if one lies there. A web server has no list of models, so there it is always one.
   Result<Place> parse(std::string text) {
@@ -84,6 +86,7 @@ class Remotes {
     std::shared_ptr<Remote>& remote = known_[address];
     if (!remote) {
       SERIN_TRY(remote, registry::open_remote(address, cache_, {.ca = ca_}));
+      remote->use(peers_);
     }
     return remote;
   }
@@ -94,6 +97,7 @@ class Remotes {
   }
 
   const std::string cache_, ca_;
+  const std::shared_ptr<registry::Peers> peers_;
   std::map<std::string, std::shared_ptr<Remote>> known_;
 };
 
@@ -243,21 +247,30 @@ class Registries {
   std::map<std::string, std::string> problems_;  // of remote registries, as last said
 };
 
+bool is_remote(const serving::ModelRoot& root) { return registry::is_remote_address(root.path); }
+
+/// Null: none are named.
+Result<std::shared_ptr<registry::Peers>> open_peers(const serving::ModelSource& source, const RegistryOptions& options) {
+  if (options.peers.empty()) return nullptr;
+  if (std::ranges::none_of(source.roots, is_remote))
+    return invalid("--registry-peers: no model is in a remote registry (registry+https, s3, oci), so there is nothing to share");
+  return registry::Peers::open(options.peers, options.address);
+}
+
 }  // namespace
 
-Status use_registries(serving::ModelSource& source, const std::string& cache, const std::string& ca) {
-  const auto is_registry = [](const serving::ModelRoot& root) {
-    return root.path.starts_with(kScheme) || registry::is_remote_address(root.path);
-  };
+Status use_registries(serving::ModelSource& source, const RegistryOptions& options) {
+  const auto is_registry = [](const serving::ModelRoot& root) { return root.path.starts_with(kScheme) || is_remote(root); };
+  SERIN_TRY(const std::shared_ptr<registry::Peers> peers, open_peers(source, options));
   if (std::ranges::none_of(source.roots, is_registry)) return {};
-  SERIN_TRY(const std::string folder, folder_of_versions(cache));
+  SERIN_TRY(const std::string folder, folder_of_versions(options.cache));
   std::vector<Place> places;
-  Remotes remotes(folder, ca);
+  Remotes remotes(folder, options.ca, peers);
   std::string all;
   for (const serving::ModelRoot& root : source.roots) {
     if (!is_registry(root))
       return invalid(fmt::format("{}: folders and registries do not go together; start one server for each", root.path));
-    SERIN_TRY(places.emplace_back(), registry::is_remote_address(root.path) ? remotes.parse(root.path) : parse(root.path));
+    SERIN_TRY(places.emplace_back(), is_remote(root) ? remotes.parse(root.path) : parse(root.path));
     all += (all.empty() ? "" : ", ") + root.path;
   }
   if (source.control == serving::Control::kExplicit)

@@ -15,10 +15,17 @@
 
 namespace serin::cli {
 
+struct RegistryOptions {
+  std::string cache;                  ///< folder; empty: serin/models in $XDG_CACHE_HOME or in ~/.cache
+  std::string ca;                     ///< authorities for https; empty: those that the system trusts
+  std::string peers;                  ///< as Peers::open() takes them; empty: none
+  std::string address = "127.0.0.1";  ///< where peers find this server
+};
+
 /// Replaces such places by folders of a cache, into which their versions are copied, and follows the tags while the server runs. A tag is
-/// also a label. The settings of a model are those of its highest version. `cache`: empty: serin/models in $XDG_CACHE_HOME or in ~/.cache.
-/// Errors: those of the registry; kInvalidArgument if other places are named, too, or there is no folder for the cache.
-/// `ca`: authorities for https; empty: those that the system trusts.
-Status use_registries(serving::ModelSource& source, const std::string& cache, const std::string& ca);
+/// also a label. The settings of a model are those of its highest version.
+/// Errors: those of the registry and of Peers::open(). kInvalidArgument: other places are named, too; there is no folder for the cache; there are
+/// peers, but no place in a remote registry.
+Status use_registries(serving::ModelSource& source, const RegistryOptions& options);
 
 }  // namespace serin::cli

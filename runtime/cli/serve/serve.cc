@@ -110,7 +110,9 @@ Result<serving::ModelSource> source_of(const ServeOptions& options) {
   if (source.roots.empty())
     return Error{Code::kInvalidArgument,
                  fmt::format("nothing to serve is named: {}", kWhereModelsLie[static_cast<size_t>(options.dialect)])};
-  if (!names_folder_in_bucket(options)) SERIN_CHECK(use_registries(source, options.registry_cache, options.registry_ca));
+  if (!names_folder_in_bucket(options))
+    SERIN_CHECK(use_registries(
+        source, {.cache = options.registry_cache, .ca = options.registry_ca, .peers = options.registry_peers, .address = options.address}));
   if (options.name.empty()) return source;
   if (source.list.files) return Error{Code::kInvalidArgument, fmt::format("--name {}: models of a registry have names", options.name)};
   if (source.roots.size() > 1)

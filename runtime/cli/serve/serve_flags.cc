@@ -25,6 +25,9 @@ void add_sources(CLI::App& command, ServeOptions& options) {
                      "folder for versions from registries; default: serin/models in $XDG_CACHE_HOME or in ~/.cache");
   command.add_option("--registry-ca", options.registry_ca,
                      "registry+https, s3, oci: file with the authorities that may sign for the server; default: the system's");
+  command.add_option(
+      "--registry-peers", options.registry_peers,
+      "HOST:PORT[,HOST:PORT]: servers that share the files of remote registries; this one offers its files at --address and that port");
   command.add_option("--name", options.name, "name of the only model: its file, or a folder with <version>/model.onnx");
   command
       .add_option_function<std::string>(
