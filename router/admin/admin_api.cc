@@ -30,7 +30,7 @@ using net::Request;
 using net::Response;
 
 constexpr std::string_view kRollouts = "/v1/rollouts", kServices = "/v1/services", kVerdicts = "/v1/verdicts/", kHealth = "/health/",
-                           kOpenApi = "/v1/openapi.json", kSchema = "/v1/rollout.schema.json";
+                           kOpenApi = "/v1/openapi.json", kOfOneService = "/v1/outcomes", kSchema = "/v1/rollout.schema.json";
 constexpr std::string_view kGates = "/gates/", kHistory = "/history", kTimeline = "/timeline", kEvents = "/events", kVerdict = "/verdict",
                            kOutcomes = "/outcomes";
 struct Verb {
@@ -51,7 +51,8 @@ bool is_gate(const Request& request) { return request.path.starts_with(kRollouts
 
 /// Says nothing that changes traffic, and comes a thousand times.
 bool is_report(const Request& request) {
-  return request.method == "POST" && request.path.starts_with(kServices) && request.path.ends_with(kOutcomes);
+  const bool outcomes = request.path == kOfOneService || (request.path.starts_with(kServices) && request.path.ends_with(kOutcomes));
+  return request.method == "POST" && outcomes;
 }
 
 /// Flagger sends no headers of its user's: its token stands in the metadata of the webhook.
@@ -145,6 +146,7 @@ Response AdminApi::route(const Request& request, const Caller& caller) {
   if (path.starts_with(kServices) && path[kServices.size()] == '/' && path.ends_with(kOutcomes) &&
       path.size() > kServices.size() + kOutcomes.size() + 1)
     return outcomes(path.substr(kServices.size() + 1, path.size() - kServices.size() - kOutcomes.size() - 1), request, caller);
+  if (path == kOfOneService) return report_outcomes(request, caller);
   if (path == kOpenApi || path == kSchema) return method_not_allowed("GET, HEAD");
   if (path != kServices && path != "/v1/events" && path != "/v1/me" && path != "/metrics") return not_found(path);
   if (!is_read(request)) return method_not_allowed("GET, HEAD");
@@ -204,13 +206,35 @@ Response AdminApi::timeline(const std::string& service) const {
 
 /// The sums are those of the router that leads: it takes reports as it takes commands.
 Response AdminApi::outcomes(const std::string& service, const Request& request, const Caller& caller) {
-  const bool reports = request.method == "POST", resets = request.method == "DELETE";
-  if (!reports && !resets && !is_read(request)) return method_not_allowed("DELETE, GET, HEAD, POST");
-  if (reports || resets)
-    if (auto refusal = access_.require(Role::kOperator, caller, reports ? "report outcomes" : "reset outcomes")) return *std::move(refusal);
+  const bool resets = request.method == "DELETE";
+  if (request.method == "POST") return report_outcomes(service, request, caller);
+  if (!resets && !is_read(request)) return method_not_allowed("DELETE, GET, HEAD, POST");
+  if (resets)
+    if (auto refusal = access_.require(Role::kOperator, caller, "reset outcomes")) return *std::move(refusal);
   if (auto elsewhere = at_leader(request)) return *std::move(elsewhere);
-  if (reports) return take_reports(outcomes_, service, request);
   return resets ? reset_outcomes(outcomes_, service, actor_of(request, caller)) : show_outcomes(outcomes_, service);
+}
+
+/// A request is known to the router that answered it and to no other, so that router counts its label.
+Response AdminApi::report_outcomes(const std::string& service, const Request& request, const Caller& caller) {
+  if (auto refusal = access_.require(Role::kOperator, caller, "report outcomes")) return *std::move(refusal);
+  const auto reports = read_reports(request);
+  if (!reports) return error_response(reports.error());
+  if (!all_by_request(*reports))
+    if (auto elsewhere = at_leader(request)) return *std::move(elsewhere);
+  return take_reports(outcomes_, service, *reports);
+}
+
+/// Of the only service that has some.
+Response AdminApi::report_outcomes(const Request& request, const Caller& caller) {
+  if (request.method != "POST") return method_not_allowed("POST");
+  std::vector<std::string> services;
+  for (const ServiceConfig& service : config_.services)
+    if (service.track_of.empty() && !service.outcomes.empty()) services.push_back(service.name);
+  if (services.size() == 1) return report_outcomes(services.front(), request, caller);
+  if (services.empty()) return error_response(Error{Code::kNotFound, "no service has `outcomes` in router.yaml"});
+  return error_response(invalid(fmt::format("several services have outcomes: name one in the path, /v1/services/{{service}}/outcomes: {}",
+                                            fmt::join(services, ", "))));
 }
 
 Response AdminApi::events(std::optional<std::string_view> service, const Request& request) {

@@ -51,6 +51,8 @@ class AdminApi {
   net::Response gate(const std::string& service, const std::string& type, const net::Request& request) const;
   net::Response timeline(const std::string& service) const;
   net::Response outcomes(const std::string& service, const net::Request& request, const Caller& caller);
+  net::Response report_outcomes(const std::string& service, const net::Request& request, const Caller& caller);
+  net::Response report_outcomes(const net::Request& request, const Caller& caller);
   net::Response events(std::optional<std::string_view> service, const net::Request& request);
   net::Response history(const std::string& service, const net::Request& request) const;
   Result<ServiceStatus> run_command(const std::string& service, const std::string& verb, const net::Request& request, const Caller& caller);

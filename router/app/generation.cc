@@ -73,14 +73,14 @@ Status Generation::open(ListeningSockets inherited, LearnedServices* learned) {
   certificates_ = std::make_unique<net::TlsWatch>(tls_contexts(config_), registry_);
   SERIN_TRY(steering_, Steering::open(config_, registry_, &audit_, learned));
   Controller& controller = steering_->controller();
-  outcomes_ = std::make_unique<Outcomes>(config_.services, controller.store(), registry_, steering_->outcome_watch());
+  outcomes_ = std::make_unique<Outcomes>(config_.services, controller.store(), registry_, loops_.predictions, steering_->outcome_watch());
   if (has_slices(config_)) {
     SERIN_TRY(kubernetes::Cluster cluster, cluster_of(config_.kubernetes));
     slices_ = std::make_unique<kubernetes::SliceWatch>(
         std::move(cluster), kubernetes::SliceWatch::Options{.zone = zone_of(config_.kubernetes), .taints = config_.kubernetes.node_taints},
         kMostEndpoints);
   }
-  proxy_ = std::make_unique<Proxy>(config_, controller, loops_.data, loops_.recorders, registry_, slices_.get());
+  proxy_ = std::make_unique<Proxy>(config_, controller, loops_.data, loops_.recorders, loops_.predictions, registry_, slices_.get());
   if (slices_) slices_->begin();
   admin_ = std::make_unique<AdminApi>(config_, controller, *outcomes_, *access_, audit_, registry_);
   if (inherited.data.open()) {

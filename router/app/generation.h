@@ -39,6 +39,7 @@ namespace serin::router {
 /// The parts that outlive a generation.
 struct RouterLoops {
   Recorders recorders;
+  AllPredictions predictions;
   net::Loops data, admin;  ///< the admin API has its own thread: its answers wait for the disk, and the data path must not
 };
 

@@ -138,6 +138,18 @@ struct PlainSplit {
   rollout::Sticky sticky;
 };
 
+/// Labels that are reported later, and the answers that they are compared with (outcomes/predictions.h).
+struct LabelConfig {
+  /// How the class of a row is taken from the output. A text is its own class.
+  enum class Class : uint8_t { kArgmax, kValue, kThreshold } take = Class::kArgmax;
+  std::string output;                              ///< empty: the first one
+  double threshold = 0;                            ///< from it on a number is class 1, and below class 0
+  std::vector<std::string> names;                  ///< of the classes, from 0 on
+  size_t requests = 100'000, bytes = 64ULL << 20;  ///< kept at most
+  std::chrono::nanoseconds keep = std::chrono::hours(24);
+  bool operator==(const LabelConfig&) const = default;
+};
+
 /// A number that is reported from outside for requests that were drawn (outcomes/outcomes.h).
 struct MetricConfig {
   std::string name;
@@ -145,6 +157,7 @@ struct MetricConfig {
   double least = 0, most = 1;    ///< its range
   double confidence = 0.95;      ///< with which its intervals hold, all of them together and at all times
   std::optional<double> margin;  ///< a smaller difference does not matter
+  std::optional<LabelConfig> labels;
   bool operator==(const MetricConfig&) const = default;
 };
 

@@ -10,7 +10,8 @@
 
 namespace serin::router {
 
-inline constexpr size_t kMostCompared = 48;  ///< versions of a service with outcomes
+inline constexpr size_t kMostCompared = 48;   ///< versions of a service with outcomes
+inline constexpr size_t kLongestClass = 256;  ///< bytes of a class that is a text
 
 Result<std::vector<MetricConfig>> read_outcomes(const config::Node& list, const std::vector<VersionConfig>& versions);
 

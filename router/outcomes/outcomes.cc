@@ -13,6 +13,7 @@ namespace serin::router {
 namespace {
 
 constexpr std::chrono::seconds kBetweenSaves{2};
+constexpr std::string_view kCounted = "counted", kDuplicate = "duplicate", kUnknown = "unknown", kRefused = "refused";
 
 /// A rollout is first seen within that time of its start.
 uint64_t began_ms() {
@@ -26,11 +27,16 @@ Error no_outcomes(const std::string& service) {
   return {Code::kNotFound, fmt::format("service '{}' has no `outcomes` in router.yaml, or there is no such service", service)};
 }
 
+Error no_metric(const std::string& service, const std::string& metric) {
+  return invalid(fmt::format("metric: service '{}' has no outcome '{}'", service, metric));
+}
+
 std::string chunk_note(const std::string& note, uint64_t chunk) { return fmt::format("{}/ids/{}", note, RecentIds::slot_of(chunk)); }
 
 }  // namespace
 
-Outcomes::Outcomes(const std::vector<ServiceConfig>& services, store::Store& store, metrics::Registry& registry, OutcomeWatch watch)
+Outcomes::Outcomes(const std::vector<ServiceConfig>& services, store::Store& store, metrics::Registry& registry,
+                   AllPredictions& predictions, OutcomeWatch watch)
     : store_(store), registry_(registry), watch_(std::move(watch)) {
   {
     const MutexLock lock(mutex_);
@@ -42,6 +48,7 @@ Outcomes::Outcomes(const std::vector<ServiceConfig>& services, store::Store& sto
       for (const MetricConfig& metric : service.outcomes) {
         Metrics& metrics = services_[service.name];
         metrics.push_back({.outcomes = {metric, versions}, .note = fmt::format("outcomes/{}/{}", service.name, metric.name)});
+        if (metric.labels) await_labels(service.name, metrics.back(), predictions.get(service.name, metric.name, *metric.labels, registry));
         load(service.name, metrics.back());
       }
     }
@@ -81,18 +88,55 @@ Result<Outcomes::Metrics*> Outcomes::find(const std::string& service) {
 }
 
 Result<bool> Outcomes::add(const std::string& service, Metrics& metrics, const OutcomeReport& report) {
+  if (report.by_request()) return add_label(service, metrics, report);
   const auto metric = std::ranges::find(metrics, report.metric, kNameOf);
-  if (metric == metrics.end()) return invalid(fmt::format("metric: service '{}' has no outcome '{}'", service, report.metric));
-  SERIN_TRY(const Assignment assigned, parse_assignment(report.assigned));
-  SERIN_TRY(const bool counted, metric->outcomes.add(assigned, report.value));
+  if (metric == metrics.end()) return no_metric(service, report.metric);
+  return add_value(service, *metric, report.assigned, report.value);
+}
+
+Result<bool> Outcomes::add_value(const std::string& service, Metric& metric, const std::string& text, double value) {
+  SERIN_TRY(const Assignment assigned, parse_assignment(text));
+  SERIN_TRY(const bool counted, metric.outcomes.add(assigned, value));
   if (!counted) return false;
-  metric->changed = true;
-  auto& counter = metric->counted[assigned.version];
+  metric.changed = true;
+  auto& counter = metric.counted[assigned.version];
   if (!counter)
     counter = registry_.counter("serin_route_outcomes_total", "Reported outcomes that were counted.",
-                                {{"service", service}, {"metric", report.metric}, {"version", assigned.version}});
+                                {{"service", service}, {"metric", kNameOf(metric)}, {"version", assigned.version}});
   counter->add();
   return true;
+}
+
+void Outcomes::await_labels(const std::string& service, Metric& metric, std::shared_ptr<Predictions> predictions) {
+  metric.predictions = std::move(predictions);
+  for (const std::string_view result : {kCounted, kDuplicate, kUnknown, kRefused})
+    metric.labels[result] =
+        registry_.counter("serin_route_labels_total", "Labels that were reported by the ID of a request, and what became of them.",
+                          {{"service", service}, {"metric", kNameOf(metric)}, {"result", std::string(result)}});
+}
+
+/// The metric of that name, or the only one that has `labels`.
+Result<Outcomes::Metric*> Outcomes::find_labelled(const std::string& service, Metrics& metrics, const std::string& name) {
+  const auto has_labels = [](const Metric& metric) { return metric.predictions != nullptr; };
+  if (!name.empty()) {
+    const auto metric = std::ranges::find(metrics, name, kNameOf);
+    if (metric == metrics.end()) return no_metric(service, name);
+    if (!has_labels(*metric)) return invalid(fmt::format("metric: outcome '{}' has no `labels` in router.yaml", name));
+    return &*metric;
+  }
+  const auto count = std::ranges::count_if(metrics, has_labels);
+  if (count == 0) return invalid(fmt::format("request_id: no outcome of service '{}' has `labels` in router.yaml", service));
+  if (count > 1) return invalid(fmt::format("metric: must be named: several outcomes of service '{}' have `labels`", service));
+  return &*std::ranges::find_if(metrics, has_labels);
+}
+
+Result<bool> Outcomes::add_label(const std::string& service, Metrics& metrics, const OutcomeReport& report) {
+  SERIN_TRY(Metric* const metric, find_labelled(service, metrics, report.metric));
+  const auto judged = metric->predictions->judge(report.request_id, report.label, Predictions::Time::clock::now());
+  const auto counted = judged ? add_value(service, *metric, judged->assigned, judged->value) : Result<bool>(judged.error());
+  const bool unknown = !counted && counted.error().code == Code::kNotFound;
+  metric->labels.at(counted ? (*counted ? kCounted : kDuplicate) : unknown ? kUnknown : kRefused)->add();
+  return counted;
 }
 
 Outcomes::Metric* Outcomes::find(const std::string& service, const std::string& metric) {
@@ -142,7 +186,7 @@ Result<OutcomeReceipt> Outcomes::count(const std::string& service, std::span<con
   for (size_t i = 0; i < reports.size(); ++i) {
     const auto counted = reports[i] ? add(service, *metrics, *reports[i]) : Result<bool>(reports[i].error());
     if (!counted)
-      receipt.refused.push_back({.index = i, .error = counted.error().message});
+      receipt.refused.push_back({.index = i, .error = counted.error().message, .code = code_name(counted.error().code)});
     else
       ++(*counted ? receipt.accepted : receipt.duplicates);
   }
@@ -211,6 +255,9 @@ void Outcomes::look() {
   {
     const MutexLock lock(mutex_);
     follow(open);
+    for (auto& [service, metrics] : services_)
+      for (Metric& metric : metrics)
+        if (metric.predictions) metric.predictions->forget_old(Predictions::Time::clock::now());
   }
   answer(open);
 }

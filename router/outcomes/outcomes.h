@@ -1,6 +1,6 @@
 // outcomes.h: The outcomes of all services: takes reports, and keeps what they add up to in the store.
 //
-//   Outcomes outcomes(config.services, controller.store(), registry);
+//   Outcomes outcomes(config.services, controller.store(), registry, predictions);
 //   SERIN_TRY(const OutcomeReceipt receipt, outcomes.add("digits", reports));      // counted now, on disk within seconds
 //   SERIN_TRY(const OutcomesSummary summary, outcomes.summary("digits"));
 //   outcomes.stop();                                                               // before the store is released
@@ -23,6 +23,7 @@
 #include "kernels/mutex.h"
 #include "router/config/config.h"
 #include "router/outcomes/metric_outcomes.h"
+#include "router/outcomes/predictions.h"
 #include "router/outcomes/summary.h"
 #include "router/store/store.h"
 #include "runtime/base/metrics.h"
@@ -32,19 +33,25 @@
 
 namespace serin::router {
 
-/// A report as it comes.
+/// A report as it comes: what the header of the answer said and the value, or the ID of the request and its label.
 struct OutcomeReport {
-  std::string metric, assigned;
+  std::string metric = {}, assigned = {};
   double value = 0;
+  std::string request_id = {};  ///< empty: `assigned` and `value` are given
+  Label label = {};             ///< then `metric` may be empty, if one has `labels`
+
+  bool by_request() const { return !request_id.empty(); }
 };
 
 struct RefusedOutcome {
   uint64_t index = 0;
   std::string error;
+  std::string_view code;  ///< of an Error
 };
 inline constexpr auto kRefusedOutcome = schema::object<RefusedOutcome>(
     "RefusedOutcome", "A report that was not counted.", schema::field("index", &RefusedOutcome::index, "Its place in the list, from 0."),
-    schema::field("error", &RefusedOutcome::error, "A sentence for users."));
+    schema::field("error", &RefusedOutcome::error, "A sentence for users."),
+    schema::field("code", &RefusedOutcome::code, "The kind of error. `not_found`: this router does not know the request."));
 
 struct OutcomeReceipt {
   uint64_t accepted = 0, duplicates = 0;
@@ -70,8 +77,10 @@ struct OutcomeWatch {
 
 class Outcomes {
  public:
-  /// Goes on with what the store has. `store` must outlive stop(), and so must what `watch` refers to.
-  Outcomes(const std::vector<ServiceConfig>& services, store::Store& store, metrics::Registry& registry, OutcomeWatch watch = {});
+  /// Goes on with what the store has. `store` must outlive stop(), and so must what `watch` refers to. `predictions`: those of metrics with
+  /// `labels` are taken from there; it need not outlive this.
+  Outcomes(const std::vector<ServiceConfig>& services, store::Store& store, metrics::Registry& registry, AllPredictions& predictions,
+           OutcomeWatch watch = {});
   ~Outcomes() { stop(); }
   Outcomes(const Outcomes&) = delete;
   Outcomes& operator=(const Outcomes&) = delete;
@@ -90,7 +99,9 @@ class Outcomes {
     std::string note;             // its name in the store
     uint64_t chunks_written = 0;  // of the IDs
     bool changed = false;
-    std::map<std::string, std::shared_ptr<metrics::Counter>> counted = {};  // by version, made on first use
+    std::map<std::string, std::shared_ptr<metrics::Counter>> counted = {};      // by version, made on first use
+    std::shared_ptr<Predictions> predictions = {};                              // null: it has no `labels`
+    std::map<std::string_view, std::shared_ptr<metrics::Counter>> labels = {};  // by what became of them
   };
   using Metrics = std::vector<Metric>;
   using Notes = std::vector<std::pair<std::string, std::string>>;
@@ -103,8 +114,12 @@ class Outcomes {
   Result<OutcomeReceipt> count(const std::string& service, std::span<const Result<OutcomeReport>> reports,
                                std::span<const OutcomeQuestion> questions);
   void load(const std::string& service, Metric& metric) SERIN_REQUIRES(mutex_);
+  void await_labels(const std::string& service, Metric& metric, std::shared_ptr<Predictions> predictions);
   Result<Metrics*> find(const std::string& service) SERIN_REQUIRES(mutex_);
   Result<bool> add(const std::string& service, Metrics& metrics, const OutcomeReport& report) SERIN_REQUIRES(mutex_);
+  Result<bool> add_label(const std::string& service, Metrics& metrics, const OutcomeReport& report) SERIN_REQUIRES(mutex_);
+  Result<bool> add_value(const std::string& service, Metric& metric, const std::string& assigned, double value) SERIN_REQUIRES(mutex_);
+  static Result<Metric*> find_labelled(const std::string& service, Metrics& metrics, const std::string& name);
   Status save();
   Status write_changed() SERIN_REQUIRES(saving_);
   void run();

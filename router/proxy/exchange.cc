@@ -214,7 +214,7 @@ bool Exchange::begin(size_t version, Purpose purpose, const EndpointState* avoid
   const bool drawn = purpose == Purpose::kDrawn && placed_.spec != nullptr;
   const auto looks = [](const Placement& other) { return other.draw.look; };
   const bool is_read = placed_.draw.look || attempt.on_canary() || placed_.copy.wanted || std::ranges::any_of(placed_.others, looks);
-  attempt.keep_body = drawn && !target_.streams && is_read;
+  attempt.keep_body = (drawn && !target_.streams && is_read) || awaits_label();
   send_request(attempt);
   extend(attempt);
   if (body_done_) plan_hedge();

@@ -116,6 +116,9 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void deliver(Attempt& attempt);
   void pass_on(Attempt& attempt);
   void record(const Attempt& attempt);
+  bool awaits_label() const { return !placed_.assigned.empty() && !service_->predictions.empty() && !target_.streams; }
+  void name_request(net::Headers& answer);
+  void remember(Attempt* answered);
   void mirror(Attempt& attempt);
   void finish(Attempt& attempt);
 
@@ -145,6 +148,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   Attempt *first_ = nullptr, *second_ = nullptr;  // second: shield, failover or hedge
   Attempt* delivering_ = nullptr;                 // the client gets its answer
   size_t passed_ = 0;                             // bytes of its body sent, if the body is kept
+  std::string request_id_;                        // by which a label may come for it
   net::Response own_;                             // the router's answer
   size_t own_sent_ = 0;
   StateMachine<State, next> state_{State::kIdle};

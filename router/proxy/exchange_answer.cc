@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "router/proxy/answer_outcome.h"
 #include "router/proxy/assigning.h"
 #include "router/proxy/exchange.h"
+#include "router/proxy/prediction.h"
+#include "router/proxy/request_id.h"
 #include "router/proxy/spare_time.h"
 #include "router/recording/record.h"
 
@@ -170,6 +173,7 @@ void Exchange::deliver(Attempt& attempt) {
   net::Head& head = attempt.answer();
   rewrite_answer(head, service_->versions[attempt.version()]->version());
   add_assignment(*service_, placed_.assigned, head.headers);
+  name_request(head.headers);
   std::optional<uint64_t> length;
   if (head.framing == net::Framing::kLength || request_->method == "HEAD")
     length = head.content_length;
@@ -181,6 +185,7 @@ void Exchange::deliver(Attempt& attempt) {
 }
 
 void Exchange::pass_on(Attempt& attempt) {
+  if (attempt.ended()) remember(&attempt);                // before its client can report the label
   if (const net::Failure* failure = attempt.failure()) {  // in the middle of the answer
     if (target_.grpc) return end_call(attempt.version(), *failure);
     client_.abort();  // all that is left is to let the client notice
@@ -215,6 +220,33 @@ void Exchange::finish(Attempt& attempt) {
   if (service_->recorder) record(attempt);
   if (placed_.copy.wanted && attempt.keep_body && attempt.purpose() == Purpose::kDrawn) mirror(attempt);
   end_request();
+}
+
+/// Tells the client by which ID it may report a label. It may have chosen that ID itself.
+void Exchange::name_request(net::Headers& answer) {
+  if (!awaits_label()) return;
+  const bool whole = body_done_ && discarded_ == 0;
+  request_id_ = request_id_of(*request_, target_, whole ? body_.data() : std::string_view(), place_.json, lane_.random());
+  answer.set(kRequestId, request_id_);
+}
+
+/// What the client was answered, for the version that was drawn, also where stable answered instead. Null: with an error of our own.
+void Exchange::remember(Attempt* answered) {
+  if (!awaits_label()) return;
+  const bool whole = body_done_ && discarded_ == 0;
+  const uint64_t asked = whole ? std::hash<std::string_view>()(body_.data()) : lane_.random();
+  const bool good = answered != nullptr && answered->failure() == nullptr && answered->status() / 100 == 2;
+  std::optional<AnswerBody> body;
+  if (good && answered->keep_body) body = answer_body(answered->answer().headers, answered->body(), target_.grpc);
+  for (const auto& predictions : service_->predictions) {
+    Predictions::Entry entry{.assigned = placed_.assigned, .asked = asked, .prediction = {}};
+    if (body)
+      entry.prediction = read_prediction(*body, predictions->config());
+    else if (good)
+      entry.prediction = {.kind = Prediction::Kind::kUnread, .why = "its answer was compressed, or larger than 1 MiB"};
+    predictions->add(request_id_, std::move(entry), lane_.loop().now());
+  }
+  placed_.assigned.clear();  // once
 }
 
 /// A request that was answered well, and whose whole body is still here.
@@ -252,6 +284,8 @@ void Exchange::fail(size_t version, Code code, std::string_view what) {
   own_.headers.set("x-serin-code", code_name(code));
   own_.headers.set("x-serin-version", name);
   add_assignment(*service_, placed_.assigned, own_.headers);
+  name_request(own_.headers);
+  remember(nullptr);
   if (busy && !target_.grpc) own_.headers.set("Retry-After", "1");
   if (target_.grpc)
     lane_.count_answer(*service_, version, net::grpc_status_of(status));
@@ -297,6 +331,7 @@ void Exchange::end_request() {
   lane_.buffers().give(std::move(body_));
   discarded_ = 0;
   passed_ = own_sent_ = 0;
+  request_id_.clear();
   if (state_.in(State::kOwn)) own_ = {};
   body_done_ = tried_twice_ = false;
   state_.enter(State::kIdle);

@@ -124,11 +124,12 @@ void Proxy::State::watch(const std::string& name, Service& service) {
   }
 }
 
-Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, metrics::Registry& metrics,
-             kubernetes::SliceWatch* slices)
+Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, AllPredictions& predictions,
+             metrics::Registry& metrics, kubernetes::SliceWatch* slices)
     : state_(new State{.loops = loops, .slices = slices}) {
   state_->router.silence = config.limits.silence_timeout;
   std::vector<std::string> recording;
+  std::vector<std::shared_ptr<Predictions>> awaiting;
   for (size_t index = 0; index < config.services.size(); ++index) {
     const ServiceConfig& service = config.services[index];
     if (!service.track_of.empty()) {
@@ -138,11 +139,15 @@ Proxy::Proxy(const RouterConfig& config, Controller& controller, net::Loops& loo
     }
     auto& made = state_->router.services.emplace(service.name, make_service(service, index, controller, metrics)).first->second;
     export_load(*made, metrics, state_->of_loads);
+    for (const MetricConfig& metric : service.outcomes)
+      if (metric.labels) made->predictions.push_back(predictions.get(service.name, metric.name, *metric.labels, metrics));
+    awaiting.insert(awaiting.end(), made->predictions.begin(), made->predictions.end());
     if (!service.recording) continue;
     made->recorder = recorders.get(service.name, *service.recording, metrics);
     recording.push_back(service.name);
   }
   recorders.keep_only(recording);
+  predictions.keep_only(awaiting);
   std::random_device entropy;
   state_->places.resize(loops.size());
   for (size_t i = 0; i < loops.size(); ++i)

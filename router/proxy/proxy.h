@@ -1,6 +1,6 @@
 // proxy.h: The data path of the router: choose a version by an independent draw, forward, observe, shield, hedge and mirror.
 //
-//   Proxy proxy(config, controller, loops, recorders, metrics);
+//   Proxy proxy(config, controller, loops, recorders, predictions, metrics);
 //   net::Server::start_streaming(loops, {...}, proxy.handlers());
 //
 // Every attempt that took part in the draw becomes an observation; retries, fallbacks and forced versions never do. A canary attempt that
@@ -13,6 +13,7 @@
 #include "router/config/config.h"
 #include "router/control/controller.h"
 #include "router/kubernetes/slice_watch.h"
+#include "router/outcomes/predictions.h"
 #include "router/recording/recorder.h"
 #include "router/scaling/version_load.h"
 #include "runtime/base/metrics.h"
@@ -24,8 +25,8 @@ namespace serin::router {
 class Proxy {
  public:
   /// `slices`: follows the EndpointSlices of versions that name some, and has not begun. Null: no version does. It must outlive the proxy.
-  Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, metrics::Registry& metrics,
-        kubernetes::SliceWatch* slices = nullptr);
+  Proxy(const RouterConfig& config, Controller& controller, net::Loops& loops, Recorders& recorders, AllPredictions& predictions,
+        metrics::Registry& metrics, kubernetes::SliceWatch* slices = nullptr);
   ~Proxy();
   /// For the server that accepts the clients to be routed. The proxy must outlive it.
   net::HandlerFactory handlers();

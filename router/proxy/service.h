@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "router/control/controller.h"
+#include "router/outcomes/predictions.h"
 #include "router/proxy/endpoints.h"
 #include "router/proxy/likeness.h"
 #include "router/proxy/rewrite.h"
@@ -79,6 +80,8 @@ struct Service {
   std::atomic<int64_t> mirrored{0};
   UsualSpread usual_spread;            ///< of stable's scores
   std::shared_ptr<Recorder> recorder;  ///< null: nothing is recorded
+  /// Of its outcomes with `labels`; empty: no answer is read for one.
+  std::vector<std::shared_ptr<Predictions>> predictions;
   metrics::Registry* metrics = nullptr;
   std::shared_ptr<metrics::Counter> retries, retries_denied, hedges, mirrors_dropped, capped;
   std::vector<std::shared_ptr<metrics::Histogram>> latency;  ///< by version

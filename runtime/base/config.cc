@@ -101,6 +101,7 @@ Result<Node> Node::parse_argument(std::string_view text, std::string name) {
 bool Node::is_map() const { return yaml_->node.IsMap(); }
 bool Node::is_list() const { return yaml_->node.IsSequence(); }
 bool Node::is_scalar() const { return yaml_->node.IsScalar(); }
+bool Node::is_quoted() const { return is_scalar() && yaml_->node.Tag() == "!"; }
 bool Node::is_null() const { return !yaml_->node.IsDefined() || yaml_->node.IsNull(); }
 
 std::string Node::where() const {

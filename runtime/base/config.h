@@ -36,6 +36,7 @@ class Node {
   bool is_map() const;
   bool is_list() const;
   bool is_scalar() const;
+  bool is_quoted() const;  ///< a scalar in quotes: the text "3" and not the number 3
   bool is_null() const;
 
   /// Refuses keys that are not in the list and duplicate keys. Requires a map (an empty document counts as an empty map).

@@ -133,7 +133,7 @@ class Route {
 int Route::run(const router::RouterConfig& config) {
   if (!options_.take_over) remove_stale_ready_file(options_.ready_file);  // that of a predecessor holds until it is over
   // NOLINTNEXTLINE(modernize-make-unique): an aggregate of members that do not move
-  loops_.reset(new router::RouterLoops{{}, net::Loops(static_cast<size_t>(config.io_threads)), net::Loops(1)});
+  loops_.reset(new router::RouterLoops{{}, {}, net::Loops(static_cast<size_t>(config.io_threads)), net::Loops(1)});
   auto inherited = options_.take_over ? take_over(config.store) : router::sockets_of_systemd();
   if (!inherited) return usage(inherited.error());
   auto generation = Generation::start(config, *loops_, *std::move(inherited));

@@ -68,6 +68,7 @@ READERS = {
     ("read_webhook", "node"): "webhooks.",
     ("read_recording", "node"): "services.recording.",
     ("read_metric", "node"): "services.outcomes.",
+    ("read_label_settings", "node"): "services.outcomes.labels.",
 }
 FUNCTION = re.compile(r"(?m)^[A-Za-z_][\w:<>,*& ]*? (\w+)\([^;{}]*\) \{$")
 ALLOWED = re.compile(r"(\w+)(?:\.|->)allow_only\(\s*\{([^}]*)\}\)")

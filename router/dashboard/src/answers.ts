@@ -379,4 +379,5 @@ export interface OutcomeReceipt {
 export interface RefusedOutcome {
   index: number; // Its place in the list, from 0.
   error: string; // A sentence for users.
+  code: string; // The kind of error. `not_found`: this router does not know the request.
 }

@@ -35,6 +35,7 @@ Reading AnswerReader::State::read(const AnswerBody& answer, const Wanted& what) 
   wanted = what;
   outputs.clear();
   values.clear();
+  strings.clear();
   keys.clear();
   texts.clear();
   found.reset();
@@ -45,6 +46,7 @@ Reading AnswerReader::State::read(const AnswerBody& answer, const Wanted& what) 
     AnswerOutput& output = outputs[*found];
     const Range row = row_of(output.shape, values.size());  // one row already, where its place was known in time
     output.values = std::span<const double>(values).subspan(row.first, row.last - row.first);
+    output.strings = strings;
   }
   return Reading::kOutputs;
 }
@@ -129,10 +131,12 @@ bool AnswerReader::State::read_outputs(Value& value) {
 }
 
 AnswerOutput& AnswerReader::State::add(const AnswerOutput& output) {
-  if (is_wanted(output.name))
+  if (is_wanted(output.name)) {
     found = outputs.size();
-  else if (!found)
+  } else if (!found) {
     values.clear();
+    strings.clear();
+  }
   return outputs.emplace_back(output);
 }
 
@@ -178,11 +182,15 @@ bool AnswerReader::State::read_element(Value& value, ListTensor& tensor, AnswerO
       if (tensor.wants_last()) values.push_back(truth ? 1 : 0);
       return true;
     }
-    case ondemand::json_type::string: output.texts = digest(output.texts, value.raw_json_token()); break;
+    case ondemand::json_type::string:
+      output.texts = digest(output.texts, value.raw_json_token());
+      if (wanted.strings && tensor.wants_last() && value.get(strings.emplace_back())) return false;
+      break;
     case ondemand::json_type::object: {
       Value text;  // TensorFlow's {"b64": "..."}
       if (value["b64"].get(text)) return false;
       output.texts = digest(output.texts, text.raw_json_token());
+      if (wanted.strings && tensor.wants_last() && text.get(strings.emplace_back())) return false;
       break;
     }
     default: return false;

@@ -62,6 +62,7 @@ struct AnswerReader::State {
   bool read_binary(AnswerOutput& output, uint64_t size, bool mine);
   /// Reads elements in their memory layout. `mine`: this is the requested output.
   bool read_raw(AnswerOutput& output, std::string_view bytes, bool mine);
+  void keep_strings(std::string_view bytes);  ///< BYTES in binary form: each with its length before it
 
   struct Filling;
   bool read_call(std::string_view bytes);  // answers_grpc.cc
@@ -89,6 +90,7 @@ struct AnswerReader::State {
   std::string_view tail;  // binary tensors that are not read yet
   std::vector<AnswerOutput> outputs;
   std::vector<double> values;                 // values of the requested output
+  std::vector<std::string_view> strings;      // its texts
   std::optional<size_t> found;                // index of the requested output
   std::vector<std::string_view> keys, texts;  // for Paddle's pipeline
 };

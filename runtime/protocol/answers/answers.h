@@ -43,7 +43,8 @@ struct Wanted {
   };
   std::string_view output;  ///< empty: the first output
   Values values = Values::kAll;
-  uint64_t random = 0;  ///< selects the row
+  uint64_t random = 0;   ///< selects the row
+  bool strings = false;  ///< its texts as well, with kAll
 };
 
 struct AnswerOutput {
@@ -51,6 +52,8 @@ struct AnswerOutput {
   Shape shape;
   std::span<const double> values;  ///< set if requested; empty for texts
   uint64_t texts = 0;              ///< digest of texts and of bytes that are not numbers; 0: numbers
+  /// Its texts, one for each element, or one for each score of TensorFlow's classify. Set if requested; empty where they are not told apart.
+  std::span<const std::string_view> strings;
 };
 
 enum class Reading : uint8_t {

@@ -103,6 +103,7 @@ bool AnswerReader::State::read_contents(wire::Message contents, AnswerOutput& ou
       case kDouble: contents.each_fixed<double>(take); break;
       case kBytes:
         output.texts = digest(output.texts, contents.chars());
+        if (mine && wanted.strings) strings.push_back(contents.chars());
         ++count;
         break;
       default: break;

@@ -139,6 +139,7 @@ bool AnswerReader::State::read_raw(AnswerOutput& output, std::string_view bytes,
   if (!dtype) return false;
   if (output.datatype == "BYTES") {
     output.texts = digest(0, bytes);
+    if (mine && wanted.strings) keep_strings(bytes);
     return true;
   }
   const auto elements = output.shape.checked_elements();
@@ -146,6 +147,17 @@ bool AnswerReader::State::read_raw(AnswerOutput& output, std::string_view bytes,
   if (!elements || bytes.size() % width != 0 || bytes.size() / width != static_cast<uint64_t>(*elements)) return false;
   const Range kept = range(mine).empty() ? Range() : row_of(output.shape, static_cast<size_t>(*elements));
   return read_elements(*dtype, bytes, kept, values) || failed();
+}
+
+/// None of them where the lengths are not those of the bytes.
+void AnswerReader::State::keep_strings(std::string_view bytes) {
+  while (!bytes.empty()) {
+    uint32_t size = 0;  // little-endian, like every supported machine
+    if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
+    if (bytes.size() < sizeof size || bytes.size() - sizeof size < size) return strings.clear();
+    strings.push_back(bytes.substr(sizeof size, size));
+    bytes.remove_prefix(sizeof size + size);
+  }
 }
 
 /// Of Triton's generate: {"model_name": "m", "model_version": "1", "id": "a", "scores": [0.1, 0.9], "label": 1}

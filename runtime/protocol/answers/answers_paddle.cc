@@ -88,6 +88,7 @@ bool AnswerReader::State::read_pipeline() {
       if (end == Reading::kFailed) return false;
       values.resize(before);  // a text that only begins like a tensor
       output = {.name = keys[i], .datatype = "BYTES", .texts = digest(0, texts[i])};
+      if (wanted.strings && is_wanted(output.name)) strings.assign(1, texts[i]);
     }
     add(output);
   }

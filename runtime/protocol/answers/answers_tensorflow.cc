@@ -95,6 +95,7 @@ bool AnswerReader::State::read_class(Value& value, ListTensor& tensor, AnswerOut
     if (place == 0) {
       if (part.get(label)) return false;
       output.texts = digest(output.texts, label);
+      if (wanted.strings && found) strings.push_back(label);
     } else if (place > 1 || !read_element(part, tensor, output)) {
       return false;
     }

@@ -42,7 +42,8 @@ class AdminApiTest : public ::testing::Test {
   std::unique_ptr<Controller> controller_ = open_controller(config_, metrics_);
   std::unique_ptr<Access> access_ = *Access::open(config_.admin, metrics_);
   AuditStream audit_{-1};
-  Outcomes outcomes_{config_.services, controller_->store(), metrics_};
+  AllPredictions predictions_;
+  Outcomes outcomes_{config_.services, controller_->store(), metrics_, predictions_};
   AdminApi api_{config_, *controller_, outcomes_, *access_, audit_, metrics_};
 };
 
@@ -347,7 +348,7 @@ TEST_F(AdminApiTest, OverHttp) {
 class OutcomesApiTest : public AdminApiTest {
  protected:
   static RouterConfig with_outcomes(RouterConfig config) {
-    config.services[0].outcomes = {{.name = "conversion"}};
+    config.services[0].outcomes = {{.name = "conversion"}, {.name = "accuracy", .labels = LabelConfig{.names = {"cat", "dog"}}}};
     return config;
   }
   net::Response post(const std::string& body) {
@@ -359,7 +360,7 @@ class OutcomesApiTest : public AdminApiTest {
 
   inline static const std::string kPath = "/v1/services/digits/outcomes";
   RouterConfig counting_ = with_outcomes(config_);
-  Outcomes outcomes_{counting_.services, controller_->store(), metrics_};
+  Outcomes outcomes_{counting_.services, controller_->store(), metrics_, predictions_};
   AdminApi api_{counting_, *controller_, outcomes_, *access_, audit_, metrics_};
 };
 
@@ -377,6 +378,78 @@ TEST_F(OutcomesApiTest, ReportsAreCountedAndShown) {
   ASSERT_EQ(shown.status, 200);
   const auto metric = json(shown).at("metrics")->items().at(0);
   EXPECT_EQ(*metric.text("reports", "") + *metric.text("verdict", "") + *metric.text("leading", ""), "2undecided2");
+}
+
+/// A request that was answered with class 1.
+class LabelsApiTest : public OutcomesApiTest {
+ protected:
+  LabelsApiTest() {
+    Predictions& known = *predictions_.get("digits", "accuracy", *counting_.services[0].outcomes[1].labels, metrics_);
+    for (int id = 1; id <= 3; ++id)
+      known.add(fmt::format("r{}", id),
+                {.assigned = fmt::format("2;1=500000,2=500000;{:016x};1764437000123", id),
+                 .prediction = {.kind = Prediction::Kind::kNumbers, .rows = {code_of(1.)}}},
+                Predictions::Time::clock::now());
+  }
+  net::Response post_anywhere(const std::string& body) {
+    return api_.answer({.method = "POST", .target = "/v1/outcomes", .path = "/v1/outcomes", .body = body, .peer = "127.0.0.1:4711"});
+  }
+};
+
+TEST_F(LabelsApiTest, ALabelByRequestIsCounted) {
+  const std::string counted = "{\"accepted\":1,\"duplicates\":0,\"refused\":[]}\n";
+  EXPECT_EQ(post(R"({"request_id": "r1", "label": "dog"})").body, counted);
+  EXPECT_EQ(post(R"({"request_id": "r1", "label": 1})").body, "{\"accepted\":0,\"duplicates\":1,\"refused\":[]}\n");
+  EXPECT_EQ(post("{request_id: r2, label: [cat], metric: accuracy}").body, counted) << "YAML";
+  EXPECT_EQ(post_anywhere(R"({"request_id": "r3", "label": true})").body, counted) << "true is 1";
+  const auto shown = api_.answer({.method = "GET", .target = kPath, .path = kPath, .peer = "127.0.0.1:4711"});
+  const auto metric = json(shown).at("metrics")->items().at(1);
+  EXPECT_EQ(*metric.text("reports", ""), "3");
+  EXPECT_THAT(*metric.at("versions")->items().at(1).text("mean", ""), testing::StartsWith("0.66")) << "two of three";
+}
+
+TEST_F(LabelsApiTest, WhatIsNotKnownIs404AndTheRestIs400) {
+  const auto unknown = post(R"({"request_id": "none", "label": 1})");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_THAT(unknown.body, HasSubstr("request 'none' is not known to this router"));
+  EXPECT_EQ(post(R"([{"request_id": "none", "label": 1}, {"request_id": "nobody", "label": 1}])").status, 404);
+  const auto mixed =
+      post(R"([{"request_id": "none", "label": 1}, {"request_id": "r1", "label": "bird"}, {"request_id": "r1", "label": 1}])");
+  EXPECT_EQ(mixed.status, 200);
+  EXPECT_EQ(*json(mixed).at("refused")->items().at(0).text("code", ""), "not_found");
+  EXPECT_EQ(*json(mixed).at("refused")->items().at(1).text("code", ""), "invalid_argument");
+  for (const auto& [body, complaint] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"request_id": "r2"})", "label"},
+           {R"({"label": 3})", "request_id"},
+           {R"({"request_id": "", "label": 3})", "must not be empty"},
+           {R"({"request_id": ["r2"], "label": 3})", "must be a word or a text"},
+           {R"({"request_id": "r2", "label": {"a": 1}})", "must be a word or a text"},
+           {R"({"request_id": "r2", "label": [[1]]})", "must be a word or a text"},
+           {R"({"request_id": "r2", "label": []})", "the class of each row"},
+           {R"({"request_id": "r2", "label": [1, 0]})", "one row, so it needs one label, not 2"},
+           {R"({"request_id": "r2", "label": "1"})", "'1' is none of the `names`"},
+           {R"({"request_id": "r2", "label": ")" + std::string(257, 'x') + R"("})", "1 to 256 bytes"},
+           {R"({"request_id": "r2", "label": 1, "value": 1})", "unknown key 'value'"},
+           {R"({"request_id": "r2", "label": 1, "metric": "conversion"})", "'conversion' has no `labels`"},
+           {R"({"request_id": "r2", "label": 1, "metric": "clicks"})", "no outcome 'clicks'"}}) {
+    const auto answer = post(body);
+    EXPECT_EQ(answer.status, 400) << body;
+    EXPECT_THAT(answer.body, HasSubstr(complaint)) << body;
+  }
+  EXPECT_THAT(metrics_.render(), HasSubstr(R"(serin_route_labels_total{service="digits",metric="accuracy",result="unknown"} 4)"));
+}
+
+TEST_F(LabelsApiTest, ThePathWithoutAServiceNeedsOneThatIsMeant) {
+  EXPECT_EQ(post_anywhere(R"({"request_id": "r1", "label": 1})").status, 200);
+  EXPECT_EQ(api_.answer({.method = "GET", .target = "/v1/outcomes", .path = "/v1/outcomes", .peer = "127.0.0.1:4711"}).status, 405);
+  ServiceConfig other = counting_.services[0];
+  other.name = "letters";
+  counting_.services.push_back(other);
+  const auto unclear = post_anywhere(R"({"request_id": "r2", "label": 1})");
+  EXPECT_EQ(unclear.status, 400);
+  EXPECT_THAT(unclear.body, HasSubstr("/v1/services/{service}/outcomes: digits, letters"));
+  for (ServiceConfig& service : counting_.services) service.outcomes.clear();
+  EXPECT_EQ(post_anywhere(R"({"request_id": "r2", "label": 1})").status, 404);
 }
 
 TEST_F(OutcomesApiTest, AResetBeginsAnew) {

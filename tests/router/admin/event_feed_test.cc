@@ -97,7 +97,7 @@ class EventFeedTest : public ::testing::Test {
     letters.name = "letters";
     config_.services.push_back(letters);
     controller_ = open_controller(config_, metrics_);
-    outcomes_ = std::make_unique<Outcomes>(config_.services, controller_->store(), metrics_);
+    outcomes_ = std::make_unique<Outcomes>(config_.services, controller_->store(), metrics_, predictions_);
     api_ = std::make_unique<AdminApi>(config_, *controller_, *outcomes_, *access_, audit_, metrics_);
     server_ = *net::Server::start(loops_, {}, [this](const net::Request& request, net::Responder to) { to.send(api_->answer(request)); });
   }
@@ -120,6 +120,7 @@ class EventFeedTest : public ::testing::Test {
   AuditStream audit_{-1};
   std::unique_ptr<Access> access_ = *Access::open(config_.admin, metrics_);
   net::Loops loops_{1};
+  AllPredictions predictions_;
   std::unique_ptr<Outcomes> outcomes_;
   std::unique_ptr<AdminApi> api_;
   std::unique_ptr<net::Server> server_;

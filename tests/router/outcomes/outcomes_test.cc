@@ -30,13 +30,14 @@ class OutcomesTest : public ::testing::Test {
     outcomes_.reset();
     store_.reset();
     store_ = std::move(store::open_sqlite_store(folder_.file("router.db"))->store);
-    outcomes_ = std::make_unique<Outcomes>(services_, *store_, registry_);
+    outcomes_ = std::make_unique<Outcomes>(services_, *store_, registry_, predictions_);
   }
   OutcomeReceipt add(std::vector<Result<OutcomeReport>> reports) { return outcomes_->add("digits", reports).value(); }
   uint64_t reports(size_t metric = 0) const { return outcomes_->summary("digits")->metrics[metric].reports; }
 
   TestFolder folder_;
   metrics::Registry registry_;
+  AllPredictions predictions_;
   std::vector<ServiceConfig> services_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<Outcomes> outcomes_;
@@ -57,6 +58,40 @@ TEST_F(OutcomesTest, EachReportIsCountedByItself) {
   EXPECT_EQ(reports(0), 2U);
   EXPECT_EQ(reports(1), 1U);
   EXPECT_THAT(registry_.render(), HasSubstr(R"(serin_route_outcomes_total{service="digits",metric="conversion",version="2"} 1)"));
+}
+
+TEST_F(OutcomesTest, LabelsAreOutcomesOfTheRequestsThatTheyName) {
+  services_[0].outcomes.push_back({.name = "accuracy", .labels = LabelConfig{}});
+  open();
+  const auto predictions = predictions_.get("digits", "accuracy", {}, registry_);
+  for (uint64_t id = 0; id < 4; ++id)
+    predictions->add(fmt::format("r{}", id),
+                     {.assigned = report("", id % 2 == 0 ? "1" : "2", id, 0)->assigned,
+                      .prediction = {.kind = Prediction::Kind::kNumbers, .rows = {code_of(3.)}}},
+                     Predictions::Time::clock::now());
+  const auto label = [](std::string request, double number) -> Result<OutcomeReport> {
+    return OutcomeReport{.request_id = std::move(request), .label = {number}};
+  };
+  const OutcomeReceipt receipt =
+      add({label("r0", 3), label("r1", 4), label("r2", 3), label("r2", 3), label("r9", 3), report("accuracy", "2", 3, 1), label("r3", 3),
+           OutcomeReport{.metric = "basket", .request_id = "r3", .label = {3.}}});
+  EXPECT_EQ(receipt.accepted, 4U) << "one of them by its header";
+  EXPECT_EQ(receipt.duplicates, 2U) << "a label twice, and one of a draw that was reported by its header";
+  ASSERT_EQ(receipt.refused.size(), 2U);
+  EXPECT_EQ(receipt.refused[0].code, "not_found");
+  EXPECT_THAT(receipt.refused[1].error, HasSubstr("'basket' has no `labels`"));
+  const MetricSummary accuracy = outcomes_->summary("digits")->metrics[2];
+  EXPECT_EQ(accuracy.versions[0].mean, 1);
+  EXPECT_EQ(accuracy.versions[1].mean, 0.5);
+  for (const auto& [result, count] : {std::pair("counted", 3), {"duplicate", 2}, {"unknown", 1}, {"refused", 0}})
+    EXPECT_THAT(registry_.render(),
+                HasSubstr(fmt::format(R"(serin_route_labels_total{{service="digits",metric="accuracy",result="{}"}} {})", result, count)));
+  services_[0].outcomes.push_back({.name = "second", .labels = LabelConfig{}});
+  open();
+  EXPECT_THAT(add({label("r0", 3)}).refused[0].error, HasSubstr("metric: must be named"));
+  services_[0].outcomes.resize(2);
+  open();
+  EXPECT_THAT(add({label("r0", 3)}).refused[0].error, HasSubstr("no outcome of service 'digits' has `labels`"));
 }
 
 TEST_F(OutcomesTest, AServiceWithoutOutcomesSaysSo) {

@@ -62,7 +62,7 @@ class JudgingRouter {
  public:
   JudgingRouter() : config_(config(folder_.file("router.db"), stable_, canary_)) {
     controller_ = open_controller(config_, registry_);
-    proxy_ = std::make_unique<Proxy>(config_, *controller_, loops_, recorders_, registry_);
+    proxy_ = std::make_unique<Proxy>(config_, *controller_, loops_, recorders_, predictions_, registry_);
     server_ = *net::Server::start_streaming(loops_, {.metrics = &registry_}, proxy_->handlers());
     EXPECT_TRUE(eventually([&] { return controller_->start(spec(), {}).has_value(); })) << "the canary is not healthy";
     for (size_t i = 0; i < kClients; ++i) clients_.push_back(net::test::RawSocket::connect(server_->port()));
@@ -122,6 +122,7 @@ class JudgingRouter {
   std::unique_ptr<Controller> controller_;
   net::Loops loops_{1};
   Recorders recorders_;
+  AllPredictions predictions_;
   std::unique_ptr<Proxy> proxy_;
   std::unique_ptr<net::Server> server_;
   std::vector<net::test::RawSocket> clients_;

@@ -48,6 +48,13 @@ TEST(Config, C1_TabsAndBrokenYamlNameTheLine) {
   EXPECT_TRUE(broken.error().message.starts_with("router.yaml:2:")) << broken.error().message;
 }
 
+TEST(Config, ATextInQuotesIsNoNumber) {
+  const Node values = parsed(R"({a: 3, b: "3", c: '3', d: cat, e: ["3"], f: "\u0033"})");
+  for (const char* quoted : {"b", "c", "f"}) EXPECT_TRUE(values.at(quoted)->is_quoted()) << quoted;
+  for (const char* plain : {"a", "d", "e"}) EXPECT_FALSE(values.at(plain)->is_quoted()) << plain;
+  EXPECT_TRUE(parsed(R"({"b": "\ud83d\ude00"})").at("b")->is_quoted()) << "JSON that is no YAML";
+}
+
 TEST(Config, C1_AByteOrderMarkIsAccepted) { EXPECT_EQ(parsed("\xEF\xBB\xBFname: digits\n").text("name", "").value(), "digits"); }
 
 TEST(Config, JsonIsTakenAsJsonWritersSpellIt) {

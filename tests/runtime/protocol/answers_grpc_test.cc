@@ -105,6 +105,8 @@ TEST_F(AnswersOfGrpc, ElementsInTheOutputs) {
   const Encoder one = only("BYTES", {1}, Encoder().bytes(8, "cat")), other = only("BYTES", {1}, Encoder().bytes(8, "dog"));
   EXPECT_THAT(values(one), IsEmpty());
   const uint64_t cat = reader_.outputs()[0].texts;
+  EXPECT_EQ(read(call(one), {.strings = true}), Reading::kOutputs);
+  EXPECT_THAT(reader_.wanted()->strings, ElementsAre("cat"));
   EXPECT_THAT(values(other), IsEmpty());
   EXPECT_NE(cat, 0U);
   EXPECT_NE(cat, reader_.outputs()[0].texts);

@@ -54,6 +54,25 @@ TEST_F(Answers, OpenInferenceAsJson) {
   EXPECT_THAT(values(body, {.values = Wanted::Values::kNone}), IsEmpty());
 }
 
+TEST_F(Answers, TextsAreKeptWhereTheyAreAskedFor) {
+  const auto strings = [&](std::string_view body, std::string_view output = {}) {
+    EXPECT_EQ(read(std::string(body), {.output = output, .strings = true}), Reading::kOutputs) << body;
+    const auto texts = reader_.wanted()->strings;
+    return std::vector<std::string>(texts.begin(), texts.end());
+  };
+  const std::string body =
+      oip(R"({"name":"t","datatype":"BYTES","shape":[2],"data":["x\n","y"]},{"name":"u","datatype":"BYTES","shape":[1],"data":["z"]})");
+  EXPECT_THAT(strings(body), ElementsAre("x\n", "y"));
+  EXPECT_THAT(strings(body, "u"), ElementsAre("z"));
+  EXPECT_THAT(strings(R"({"predictions":[{"a":"x","b":1},{"a":"y","b":2}]})", "a"), ElementsAre("x", "y"));
+  EXPECT_THAT(strings(R"({"outputs":{"b":[1,2],"a":["x","y"]}})", "a"), ElementsAre("x", "y"));
+  EXPECT_THAT(strings(R"({"results":[[["cat",0.7],["dog",0.3]]]})"), ElementsAre("cat", "dog"));
+  EXPECT_THAT(strings(R"({"model_name":"m","model_version":"1","text_output":"x"})"), ElementsAre("x"));
+  EXPECT_THAT(strings(oip(R"({"name":"a","datatype":"FP32","shape":[1],"data":[1]})")), IsEmpty());
+  EXPECT_EQ(read(body), Reading::kOutputs);
+  EXPECT_THAT(reader_.wanted()->strings, IsEmpty()) << "not asked for";
+}
+
 TEST_F(Answers, FlatOnesOfGenerate) {
   const std::string body = R"({"scores":[0.5,-1e3],"id":"7","label":3,"text_output":"x","model_name":"m","model_version":"1"})";
   const auto all = outputs(body);
