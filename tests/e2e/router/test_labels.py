@@ -11,10 +11,10 @@ import pytest
 
 from backends import Faults
 from conftest import MODELS, call, infer_body, serin, wait_until
+from etcd_group import EtcdGroup, clusters_in
 from grpc_backends import OIP, field
 from grpc_clients import infer
 from routers import NO_SECOND_TRY, QUICK_HEALTH, hold, reload, service, write_config
-from test_several_routers import EtcdGroup, clusters  # noqa: F401
 
 PATH = "/v1/services/digits/outcomes"
 ACCURACY = [{"name": "accuracy", "labels": {"output": "scores"}}]
@@ -360,10 +360,11 @@ def test_requests_that_are_not_drawn_are_not_kept(route, shared_runtime):
 # --- several routers -------------------------------------------------------------------------------------------------------------------
 
 
-def test_with_several_routers_the_one_that_answered_takes_the_label(tmp_path, backend, clusters):  # noqa: F811
+def test_with_several_routers_the_one_that_answered_takes_the_label(tmp_path, tmp_path_factory, backend):
     """A follower counts the labels of its own answers, and its verdict is everybody's."""
     stable, canary = backend("1"), backend("2")
     with contextlib.ExitStack() as stack:
+        clusters = stack.enter_context(clusters_in(tmp_path_factory))
         group = EtcdGroup(tmp_path, clusters(), [stable, canary], stack, outcomes=[{"name": "accuracy", "labels": {}}])
         leader = group.settled()
         for router in group.all():

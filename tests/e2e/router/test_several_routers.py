@@ -14,8 +14,9 @@ import pytest
 
 from backends import Faults
 from conftest import serin, wait_until
-from etcd import Cluster, text64
-from router_group import HOLD, Group
+from etcd import text64
+from etcd_group import EtcdGroup, clusters_in
+from router_group import HOLD
 from routers import AppliedWeight, reload, spec
 from traffic import Traffic, ask
 
@@ -23,30 +24,10 @@ LONG = bool(os.environ.get("SERIN_LONG"))
 RUNS = 200 if LONG else 10
 
 
-class EtcdGroup(Group):
-    """Each router has its own way to etcd."""
-
-    def __init__(self, folder, etcd, backends, stack, **of_service):
-        self.etcd = etcd
-        self.ways = {name: etcd.way() for name in "abc"}
-        super().__init__(folder, backends, stack, **of_service)
-
-    def shared(self, name, **options):
-        return {"etcd": {"endpoints": self.ways[name].urls, **options}}
-
-
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory):
-    """clusters(): etcd, whole and empty. Its members need two seconds to elect a leader, so a test gets those of the test before, unless that broke them."""
-    with contextlib.ExitStack() as stack:
-        running = []
-
-        def cluster():
-            if not running or not running[-1].cleared():
-                stack.close()
-                running.append(stack.enter_context(Cluster(tmp_path_factory.mktemp("cluster"))))
-            return running[-1]
-        yield cluster
+    with clusters_in(tmp_path_factory) as clusters:
+        yield clusters
 
 
 @pytest.fixture
