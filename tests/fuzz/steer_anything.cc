@@ -5,6 +5,7 @@
 #include "router/admin/admin_api.h"
 #include "router/config/read_config.h"
 #include "router/proxy/outputs.h"
+#include "router/proxy/prediction.h"
 #include "router/rollout/replay.h"
 #include "runtime/base/config.h"
 #include "runtime/base/log.h"
@@ -48,10 +49,16 @@ void look_at_body(std::string_view body) {
   must(!look.output.label || look.output.form != 0, "a label has a form");
   if (!json_bytes) must(look.failed == router::says_failed(answer), "both ways to ask agree");
   (void)router::compare_answers(answer, answer, {}, 7);
+  for (const auto take :
+       {router::LabelConfig::Class::kArgmax, router::LabelConfig::Class::kValue, router::LabelConfig::Class::kThreshold}) {
+    const router::Prediction prediction = router::read_prediction(answer, {.take = take});
+    must(prediction.rows.empty() == (prediction.kind >= router::Prediction::Kind::kFailed), "what was read has rows");
+  }
 }
 
 router::RouterConfig with_outcomes(router::RouterConfig config) {
   config.services[0].outcomes.push_back({.name = "conversion"});
+  config.services[0].outcomes.push_back({.name = "accuracy", .labels = router::LabelConfig()});
   return config;
 }
 
@@ -63,7 +70,8 @@ struct Admin {
   std::unique_ptr<router::Controller> controller = router::open_controller(config, metrics);
   std::unique_ptr<router::Access> access = *router::Access::open(config.admin, metrics);
   router::AuditStream audit{-1};
-  router::Outcomes outcomes{config.services, controller->store(), metrics};
+  router::AllPredictions predictions;
+  router::Outcomes outcomes{config.services, controller->store(), metrics, predictions};
   router::AdminApi api{config, *controller, outcomes, *access, audit, metrics};
   net::Loops loop{1};
 };
