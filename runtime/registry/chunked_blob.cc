@@ -103,7 +103,7 @@ Result<std::string> ChunkedBlob::read(size_t chunk) const {
   const int fd = fd_ >= 0 ? fd_ : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return io_error(path_, {errno, std::generic_category()});
   const bool read = read_at(fd, span.from, bytes);
-  const Error error = io_error(path_, {errno, std::generic_category()});
+  Error error = io_error(path_, {errno, std::generic_category()});
   if (fd_ < 0) ::close(fd);
   if (!read) return error;
   if (bytes.size() != span.to - span.from) return Error{Code::kNotFound, fmt::format("{}: is shorter than it was", path_)};

@@ -219,7 +219,7 @@ Status HttpFiles::read_range(const std::string& path, Span span, const Use& use)
     const uint64_t before = span.from;
     const Status asked = ask_for_range(path, span, use);
     if (asked && span.from > before) continue;
-    const Error error =
+    Error error =
         asked ? Error{Code::kIo, fmt::format("{}: {} bytes of {} did not come", url(path), span.to - span.from, bytes)} : asked.error();
     if (!may_pass(error.code)) return error;
     failures = span.from > before ? 1 : failures + 1;
@@ -238,9 +238,8 @@ Status HttpFiles::ask_for_range(const std::string& path, Span& span, const Use& 
   Status used;
   bool too_long = false;
   const auto answer = ask(*ranges_, path, request, [&](int status, std::string_view more) {
-    if (too_long || !used || (status != 206 && !(status == 200 && from_beginning))) {
-      too_long = true;
-    } else if (more.size() > span.to - span.from) {
+    const bool is_range = status == 206 || (status == 200 && from_beginning);
+    if (too_long || !used || !is_range || more.size() > span.to - span.from) {
       too_long = true;
     } else {
       used = use(more);

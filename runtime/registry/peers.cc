@@ -23,7 +23,7 @@ Status Peers::download(const HttpFiles& registry, const std::string& path, const
   if (wanted.bytes <= kSmallFile) return registry.download(path, wanted, to);
   SERIN_TRY(const std::shared_ptr<ChunkedBlob> blob, ChunkedBlob::open(to, wanted.bytes));
   listener_->offer(wanted.digest, blob);
-  const Status done = SharedDownload(*names_, loops_.loop(0), registry, path, wanted, *blob).run();
+  Status done = SharedDownload(*names_, loops_.loop(0), registry, path, wanted, *blob).run();
   if (!done) {
     listener_->withdraw(wanted.digest);
     if (done.error().code != Code::kUnsupported) return done;

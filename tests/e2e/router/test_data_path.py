@@ -302,8 +302,9 @@ def test_a_slow_canary_is_hedged_with_stable_and_judged_all_the_same(route, back
     canary.faults = Faults(delay=1.0)
     router.start_rollout(steps=[hold(50)], guard={"latency": {"floor": "1h"}})
     with Traffic(router.url, clients=2) as traffic:
-        wait_until(lambda: router.metric("serin_route_hedges_total") >= 10, 30, "hedged")
+        wait_until(lambda: router.metric("serin_route_hedges_total") >= 20, 30, "hedged")
     assert traffic.failures == []
+    # Each client that leaves may take its last request with it.
     wait_until(lambda: router.rollout()["answers"]["canary"] >= 10, 10, "the canary's own answers are judged when they come")
 
 
