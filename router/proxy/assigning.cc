@@ -6,7 +6,7 @@
 #include "router/control/wall_clock.h"
 #include "router/outcomes/assignment.h"
 #include "router/outcomes/recent_ids.h"
-#include "router/rollout/hash.h"
+#include "runtime/base/stable_hash.h"
 
 namespace serin::router {
 
@@ -18,8 +18,7 @@ std::string assign(const Service& service, Lane& lane, size_t version, std::span
   for (const auto& [index, ppm] : among) named.emplace_back(service.versions[index]->version(), ppm);
   // The outcomes of one user depend on each other: with its ID they count once.
   append_assignment(text, service.versions[version]->version(), named,
-                    key ? RecentIds::of_user(rollout::mix(*key)) : RecentIds::of_request(lane.random()),
-                    static_cast<uint64_t>(wall_milliseconds()));
+                    key ? RecentIds::of_user(mix(*key)) : RecentIds::of_request(lane.random()), static_cast<uint64_t>(wall_milliseconds()));
   return text;
 }
 

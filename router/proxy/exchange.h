@@ -117,6 +117,7 @@ class Exchange final : public net::RequestHandler, public Attempt::Owner {
   void pass_on(Attempt& attempt);
   void record(const Attempt& attempt);
   bool awaits_label() const { return !placed_.assigned.empty() && !service_->predictions.empty() && !target_.streams; }
+  std::optional<std::string_view> whole_body() const;
   void name_request(net::Headers& answer);
   void remember(Attempt* answered);
   void mirror(Attempt& attempt);

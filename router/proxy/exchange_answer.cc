@@ -222,19 +222,23 @@ void Exchange::finish(Attempt& attempt) {
   end_request();
 }
 
+/// Of the request; nothing while it is coming, or where its beginning has gone.
+std::optional<std::string_view> Exchange::whole_body() const {
+  return body_done_ && discarded_ == 0 ? std::optional(body_.data()) : std::nullopt;
+}
+
 /// Tells the client by which ID it may report a label. It may have chosen that ID itself.
 void Exchange::name_request(net::Headers& answer) {
   if (!awaits_label()) return;
-  const bool whole = body_done_ && discarded_ == 0;
-  request_id_ = request_id_of(*request_, target_, whole ? body_.data() : std::string_view(), place_.json, lane_.random());
+  request_id_ = request_id_of(*request_, target_, whole_body().value_or(""), place_.json, lane_.random());
   answer.set(kRequestId, request_id_);
 }
 
 /// What the client was answered, for the version that was drawn, also where stable answered instead. Null: with an error of our own.
 void Exchange::remember(Attempt* answered) {
   if (!awaits_label()) return;
-  const bool whole = body_done_ && discarded_ == 0;
-  const uint64_t asked = whole ? std::hash<std::string_view>()(body_.data()) : lane_.random();
+  const auto sent = whole_body();
+  const uint64_t asked = sent ? std::hash<std::string_view>()(*sent) : lane_.random();
   const bool good = answered != nullptr && answered->failure() == nullptr && answered->status() / 100 == 2;
   std::optional<AnswerBody> body;
   if (good && answered->keep_body) body = answer_body(answered->answer().headers, answered->body(), target_.grpc);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "router/rollout/hash.h"
+#include "runtime/base/stable_hash.h"
 
 namespace serin::router {
 namespace {
@@ -37,9 +37,9 @@ bool may_say_failed(const AnswerBody& answer) {
 uint64_t form_of(std::span<const AnswerOutput> outputs) {
   uint64_t form = 0;
   for (const AnswerOutput& output : outputs) {
-    form = rollout::hash_text(output.name, form);
-    form = rollout::hash_text(output.datatype, form);
-    form = rollout::mix(form ^ output.shape.rank() << 32 ^ (output.shape.rank() < 2 ? 0 : static_cast<uint64_t>(output.shape.back())));
+    form = hash_text(output.name, form);
+    form = hash_text(output.datatype, form);
+    form = mix(form ^ output.shape.rank() << 32 ^ (output.shape.rank() < 2 ? 0 : static_cast<uint64_t>(output.shape.back())));
   }
   return std::max(form, kForeignForm + 1);  // 0 says that nothing was read
 }

@@ -9,7 +9,7 @@
 
 #include "router/proxy/assigning.h"
 #include "router/proxy/spare_time.h"
-#include "router/rollout/hash.h"
+#include "runtime/base/stable_hash.h"
 #include "runtime/protocol/tensor/datatype.h"
 
 namespace serin::router {
@@ -46,7 +46,7 @@ rollout::Says says_of(const rollout::Spec& spec, const net::Headers& headers) {
 std::optional<uint64_t> user_of(const Service& service, const rollout::Sticky& sticky, const net::Headers& headers) {
   const std::string_view key = key_of(sticky, headers);
   if (key.empty()) return std::nullopt;
-  return rollout::hash_key(key, service.config->name);
+  return hash_key(key, service.config->name);
 }
 
 /// The canary's endpoint that would be given this request.
@@ -213,7 +213,7 @@ void place_on_tracks(Service& service, Lane& lane, const Target& target, const n
 void place_by_split(const Service& service, Lane& lane, const net::Headers& headers, Placed& placed) {
   const PlainSplit& split = *service.config->split;
   const std::string_view key = key_of(split.sticky, headers);
-  const uint64_t random = key.empty() ? lane.random() : rollout::mix(rollout::hash_key(key, split.sticky.salt));
+  const uint64_t random = key.empty() ? lane.random() : mix(hash_key(key, split.sticky.salt));
   uint32_t point = static_cast<uint32_t>(random % rollout::kAll);
   size_t version = 0;
   for (; point >= split.ppm[version]; ++version) point -= split.ppm[version];

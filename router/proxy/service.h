@@ -18,7 +18,7 @@
 #include "router/proxy/likeness.h"
 #include "router/proxy/rewrite.h"
 #include "router/recording/recorder.h"
-#include "router/rollout/hash.h"
+#include "runtime/base/stable_hash.h"
 #include "runtime/net/buffer.h"
 #include "runtime/net/grpc.h"
 #include "runtime/net/loop.h"
@@ -108,7 +108,7 @@ class Lane {
 
   net::Loop& loop() { return loop_; }
   /// splitmix64: the statistics require independent draws, and it passes BigCrush.
-  uint64_t random() { return rollout::mix(std::exchange(random_state_, random_state_ + rollout::kGolden)); }
+  uint64_t random() { return mix(std::exchange(random_state_, random_state_ + kGolden)); }
   net::Upstream& upstream(EndpointState& endpoint, bool grpc = false);
   /// Ends the connections to endpoints that are no longer in a list, when no request uses them. Not from inside a call by one of them.
   void forget_gone();

@@ -17,7 +17,7 @@
 #include <array>
 #include <cmath>
 
-#include "router/rollout/hash.h"
+#include "runtime/base/stable_hash.h"
 
 namespace serin::rollout {
 namespace {

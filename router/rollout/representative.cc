@@ -46,7 +46,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "router/rollout/hash.h"
+#include "runtime/base/stable_hash.h"
 
 namespace serin::rollout {
 namespace {

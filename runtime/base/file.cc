@@ -126,6 +126,29 @@ bool write_all(int descriptor, std::string_view bytes) {
   return true;
 }
 
+bool write_at(int descriptor, uint64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    offset += static_cast<uint64_t>(written);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+std::optional<size_t> read_at(int descriptor, uint64_t offset, std::span<char> bytes) {
+  size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = ::pread(descriptor, bytes.data() + have, bytes.size() - have, static_cast<off_t>(offset + have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    have += static_cast<size_t>(got);
+  }
+  return have;
+}
+
 Status write_file_atomically(const std::string& path, std::string_view contents, unsigned mode) {
   const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
   {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +42,10 @@ Status write_file_atomically(const std::string& path, std::string_view contents,
 
 /// Writes all bytes to a descriptor. False: errno says why.
 bool write_all(int descriptor, std::string_view bytes);
+/// The same from that byte of the file on.
+bool write_at(int descriptor, uint64_t offset, std::string_view bytes);
+/// Reads from that byte on until `bytes` is full or the file ends, and returns how many they are. Nothing: errno says why.
+std::optional<size_t> read_at(int descriptor, uint64_t offset, std::span<char> bytes);
 
 /// The folder that contains the running program, without a trailing slash.
 std::string program_folder();

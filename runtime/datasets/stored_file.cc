@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "runtime/base/file.h"
+
 namespace serin::datasets {
 namespace {
 
@@ -51,15 +53,9 @@ Result<std::unique_ptr<const StoredFile>> StoredFile::without_name(const std::st
 StoredFile::~StoredFile() { ::close(descriptor_); }
 
 Status StoredFile::read(uint64_t offset, size_t bytes, char* to) const {
-  while (bytes > 0) {
-    const ssize_t got = ::pread(descriptor_, to, bytes, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return file_error(path_);
-    if (got == 0) return Error{Code::kCorrupt, path_ + ": became shorter while it was read"};
-    offset += static_cast<uint64_t>(got);
-    to += got;
-    bytes -= static_cast<size_t>(got);
-  }
+  const auto got = read_at(descriptor_, offset, {to, bytes});
+  if (!got) return file_error(path_);
+  if (*got < bytes) return Error{Code::kCorrupt, path_ + ": became shorter while it was read"};
   return {};
 }
 

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/base/file.h"
+
 namespace serin::formats {
 namespace {
 
@@ -56,14 +58,10 @@ InputFile::~InputFile() {
 }
 
 Status InputFile::read(size_t offset, std::span<std::byte> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t n = ::pread(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_error(path_, "cannot be read");
-    if (n == 0) return Error{Code::kCorrupt, fmt::format("{}: ends at byte {}, {} more are expected", path_, offset, bytes.size())};
-    offset += static_cast<size_t>(n);
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
+  const auto got = read_at(fd_, offset, {reinterpret_cast<char*>(bytes.data()), bytes.size()});
+  if (!got) return system_error(path_, "cannot be read");
+  if (*got < bytes.size())
+    return Error{Code::kCorrupt, fmt::format("{}: ends at byte {}, {} more are expected", path_, offset + *got, bytes.size() - *got)};
   return {};
 }
 

@@ -4,26 +4,14 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/base/stable_hash.h"
+
 namespace serin::registry {
 namespace {
 
 constexpr uint64_t kLeastChunk = 1 << 20, kMostChunk = 4 << 20;
 constexpr uint64_t kFewChunks = 256;  // so many are shared evenly enough
 constexpr size_t kLongestRun = 8;
-
-/// FNV-1a: the same on every machine and in every version, as std::hash is not.
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
-/// The finalizer of SplitMix64: neighbouring inputs have unrelated results.
-uint64_t mixed(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
 
 bool is_here(char state) { return state == kRead || state == kTaken; }
 
@@ -54,10 +42,9 @@ ChunkPlan::ChunkPlan(std::string server, const Contents& blob)
 }
 
 std::vector<uint64_t> ChunkPlan::scores(const std::string& server) const {
-  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-  const uint64_t seed = hash_of(server + " " + digest_);
+  const uint64_t seed = hash_text(digest_, hash_text(server));
   std::vector<uint64_t> made(here_.size());
-  for (size_t chunk = 0; chunk < made.size(); ++chunk) made[chunk] = mixed(seed + (chunk + 1) * kGolden);
+  for (size_t chunk = 0; chunk < made.size(); ++chunk) made[chunk] = mix(seed + chunk * kGolden);
   return made;
 }
 

@@ -10,40 +10,12 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/base/file.h"
 #include "runtime/registry/chunk_plan.h"
 #include "runtime/registry/oci_layout.h"
 #include "runtime/registry/sha256.h"
 
 namespace serin::registry {
-namespace {
-
-bool write_at(int fd, uint64_t at, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return false;
-    at += static_cast<uint64_t>(done);
-    bytes.remove_prefix(static_cast<size_t>(done));
-  }
-  return true;
-}
-
-/// As many bytes as there are.
-bool read_at(int fd, uint64_t at, std::string& bytes) {
-  size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t done = ::pread(fd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(at + have));
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return false;
-    if (done == 0) break;
-    have += static_cast<size_t>(done);
-  }
-  bytes.resize(have);
-  return true;
-}
-
-}  // namespace
-
 ChunkedBlob::ChunkedBlob(std::string path, uint64_t bytes, std::string states, int fd)
     : path_(std::move(path)), bytes_(bytes), fd_(fd), states_(std::move(states)) {}
 
@@ -71,7 +43,6 @@ Result<std::shared_ptr<ChunkedBlob>> ChunkedBlob::open(const std::string& path, 
     std::ranges::fill(letters, kTaken);  // killed within finish()
   } else if (size == bytes + letters.size()) {
     if (!read_at(fd, bytes, letters)) return blob->failed();
-    letters.resize(chunk_count(bytes), kMissing);
     std::ranges::replace_if(letters, [](char state) { return state != kRead && state != kTaken; }, kMissing);
   } else if (::ftruncate(fd, 0) != 0) {
     return blob->failed();
@@ -102,11 +73,11 @@ Result<std::string> ChunkedBlob::read(size_t chunk) const {
   std::string bytes(span.to - span.from, '\0');
   const int fd = fd_ >= 0 ? fd_ : ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return io_error(path_, {errno, std::generic_category()});
-  const bool read = read_at(fd, span.from, bytes);
+  const auto got = read_at(fd, span.from, bytes);
   Error error = io_error(path_, {errno, std::generic_category()});
   if (fd_ < 0) ::close(fd);
-  if (!read) return error;
-  if (bytes.size() != span.to - span.from) return Error{Code::kNotFound, fmt::format("{}: is shorter than it was", path_)};
+  if (!got) return error;
+  if (*got < bytes.size()) return Error{Code::kNotFound, fmt::format("{}: is shorter than it was", path_)};
   return bytes;
 }
 

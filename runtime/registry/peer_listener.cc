@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
-#include <charconv>
 #include <functional>
 #include <optional>
 #include <utility>
 
+#include "runtime/base/number.h"
 #include "runtime/net/body_source.h"
 #include "runtime/registry/chunk_plan.h"
 
@@ -43,13 +43,6 @@ net::Response states_answer(const std::string& server, const ChunkedBlob& blob) 
   response.body = boost::json::serialize(boost::json::object{
       {"server", server}, {"bytes", blob.bytes()}, {"chunk_bytes", chunk_bytes(blob.bytes())}, {"chunks", std::move(states)}});
   return response;
-}
-
-std::optional<size_t> whole_number(std::string_view text) {
-  size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 net::Response not_here() { return net::json_error(404, "this server does not offer it"); }
@@ -93,7 +86,7 @@ void PeerListener::answer(const net::Request& request, net::Responder responder)
   auto blob = find(path.substr(0, slash));
   if (!blob) return responder.send(not_here());
   if (slash == std::string_view::npos) return responder.send(states_answer(server_name_, *blob));
-  const auto chunk = whole_number(path.substr(slash + 1));
+  const auto chunk = parse_number<size_t>(path.substr(slash + 1));
   const std::string states = blob->states();
   if (!chunk || *chunk >= states.size() || states[*chunk] != kRead) return responder.send(not_here());
   if (sending_->fetch_add(1) >= kMostSending) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "runtime/base/file.h"
 #include "runtime/datasets/stored_file.h"
 
 namespace serin::cli {
@@ -45,17 +46,6 @@ std::array<char, kFrameHead> frame_head(int64_t block, std::string_view payload)
   return head;
 }
 
-Status write_at(int file, const std::string& path, uint64_t offset, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return store_error(path, "cannot be written");
-    offset += static_cast<uint64_t>(done);
-    bytes.remove_prefix(static_cast<size_t>(done));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<BlockStore>> BlockStore::open(const std::string& folder, const std::string& description, const Shard& shard) {
@@ -84,7 +74,7 @@ Status BlockStore::open_own(const Shard& shard) {
     SERIN_TRY(const auto file, datasets::StoredFile::open(own_path_));
     SERIN_TRY(const std::string begun, file->read(0, static_cast<size_t>(file->size())));
     if (!description_.starts_with(begun)) return of_another_run(own_path_);
-    SERIN_CHECK(write_at(own_, own_path_, 0, description_));
+    if (!write_at(own_, 0, description_)) return store_error(own_path_, "cannot be written");
     own_size_ = description_.size();
     return {};
   }
@@ -151,7 +141,7 @@ Status BlockStore::append(int64_t block, std::string_view payload) {
   const auto head = frame_head(block, payload);
   const MutexLock lock(mutex_);
   frame_.assign(head.data(), head.size()).append(payload);  // one write: a call costs more than a copy
-  SERIN_CHECK(write_at(own_, own_path_, own_size_, frame_));
+  if (!write_at(own_, own_size_, frame_)) return store_error(own_path_, "cannot be written");
   frames_.emplace(block, Frame{own_file_, own_size_ + kFrameHead, payload.size()});
   own_size_ += kFrameHead + payload.size();
   return {};

@@ -57,8 +57,7 @@ Status OutputStream::flush() {
 
 Status OutputStream::patch(uint64_t offset, std::string_view bytes) {
   SERIN_CHECK(flush());
-  if (::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset)) != static_cast<ssize_t>(bytes.size()))
-    return output_error(path_, "cannot be written");
+  if (!write_at(file_, offset, bytes)) return output_error(path_, "cannot be written");
   return {};
 }
 

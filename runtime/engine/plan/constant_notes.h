@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -29,7 +28,7 @@ class ConstantNotes {
   /// A computed constant that a load leaves in memory until the first kernel reads it.
   void waits(const graph::Constant& constant) {
     const MutexLock lock(mutex_);
-    if (waiting_.emplace(constant.recipe, constant.bytes()).second) waiting_bytes_ += constant.bytes();
+    if (waiting_.insert(constant.recipe).second) waiting_bytes_ += constant.bytes();
     most_ = std::max(most_, waiting_bytes_);
   }
 
@@ -38,16 +37,14 @@ class ConstantNotes {
     const MutexLock lock(mutex_);
     if (packed <= packed_) return;
     packed_ = packed;
-    size_t plain = 0, read_again = 0, were_waiting = 0;
+    size_t read_again = 0, were_waiting = 0;
     for (const graph::ConstantPtr& weight : weights) {
-      const auto waiting = waiting_.find(weight->recipe);
-      (waiting == waiting_.end() ? read_again : were_waiting) += weight->bytes();
-      if (waiting != waiting_.end()) waiting_.erase(waiting);
-      plain += weight->bytes();
+      const bool waited = waiting_.erase(weight->recipe) > 0;
+      (waited ? were_waiting : read_again) += weight->bytes();
     }
     most_ = std::max(most_, packed + waiting_bytes_ + read_again);
     waiting_bytes_ -= were_waiting;
-    largest_ = std::max(largest_, plain);
+    largest_ = std::max(largest_, read_again + were_waiting);
   }
   /// The most that weights took while they were packed, and `packed` of them in the end; several threads pack several at a time.
   size_t most_while_packing(size_t packed, int threads) const {
@@ -60,8 +57,7 @@ class ConstantNotes {
   using Bytes = std::shared_ptr<const graph::RecipeBytes>;
 
   mutable Mutex mutex_;
-  std::set<Bytes> noted_ SERIN_GUARDED_BY(mutex_);
-  std::map<Bytes, size_t> waiting_ SERIN_GUARDED_BY(mutex_);
+  std::set<Bytes> noted_ SERIN_GUARDED_BY(mutex_), waiting_ SERIN_GUARDED_BY(mutex_);
   size_t waiting_bytes_ SERIN_GUARDED_BY(mutex_) = 0;
   size_t packed_ SERIN_GUARDED_BY(mutex_) = 0, most_ SERIN_GUARDED_BY(mutex_) = 0, largest_ SERIN_GUARDED_BY(mutex_) = 0;
 };

@@ -8,6 +8,7 @@
 #include "runtime/protocol/answers/answer_state.h"
 #include "runtime/protocol/answers/digest.h"
 #include "runtime/protocol/tensor/datatype.h"
+#include "runtime/protocol/tensor/raw_tensor.h"
 
 namespace serin::protocol {
 namespace {
@@ -152,11 +153,9 @@ bool AnswerReader::State::read_raw(AnswerOutput& output, std::string_view bytes,
 /// None of them where the lengths are not those of the bytes.
 void AnswerReader::State::keep_strings(std::string_view bytes) {
   while (!bytes.empty()) {
-    uint32_t size = 0;  // little-endian, like every supported machine
-    if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
-    if (bytes.size() < sizeof size || bytes.size() - sizeof size < size) return strings.clear();
-    strings.push_back(bytes.substr(sizeof size, size));
-    bytes.remove_prefix(sizeof size + size);
+    const auto text = take_text(bytes);
+    if (!text) return strings.clear();
+    strings.push_back(*text);
   }
 }
 

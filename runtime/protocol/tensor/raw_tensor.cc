@@ -10,9 +10,7 @@
 #include "runtime/protocol/tensor/datatype.h"
 
 namespace serin::protocol {
-namespace {
 
-/// Takes a length and so many bytes off the front; nothing where they are not all there.
 std::optional<std::string_view> take_text(std::string_view& bytes) {
   uint32_t length = 0;
   if (bytes.size() < sizeof length) return std::nullopt;
@@ -23,8 +21,6 @@ std::optional<std::string_view> take_text(std::string_view& bytes) {
   bytes.remove_prefix(length);
   return text;
 }
-
-}  // namespace
 
 size_t raw_bytes(const TensorView& tensor) {
   if (tensor.dtype != DType::kString) return tensor.bytes();

@@ -3,6 +3,7 @@
 // Elements are little-endian as in memory; each BYTES element follows a length of four bytes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,9 @@
 #include "runtime/base/result.h"
 
 namespace serin::protocol {
+
+/// Takes an element of BYTES off the front: its length and so many bytes. Nothing where they are not all there.
+std::optional<std::string_view> take_text(std::string_view& bytes);
 
 size_t raw_bytes(const TensorView& tensor);
 void append_raw(std::string& out, const TensorView& tensor);

@@ -13,7 +13,7 @@
 #include <queue>
 #include <vector>
 
-#include "router/rollout/hash.h"
+#include "runtime/base/stable_hash.h"
 
 namespace serin::router {
 namespace {
@@ -24,8 +24,8 @@ bool is_long() { return std::getenv("SERIN_LONG") != nullptr; }
 
 class Random {
  public:
-  explicit Random(uint64_t seed) : state_(rollout::mix(seed)) {}
-  double uniform() { return static_cast<double>(rollout::mix(state_ += rollout::kGolden) >> 11) * 0x1p-53; }
+  explicit Random(uint64_t seed) : state_(mix(seed)) {}
+  double uniform() { return static_cast<double>(mix(state_ += kGolden) >> 11) * 0x1p-53; }
   bool chance(double p) { return uniform() < p; }
 
  private:

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "router/rollout/hash.h"
+#include "runtime/base/stable_hash.h"
 
 namespace serin::router {
 namespace {
@@ -19,9 +19,9 @@ using Shares = std::vector<std::pair<std::string, uint32_t>>;
 /// Draws versions and reports their outcomes.
 class Experiment {
  public:
-  explicit Experiment(uint64_t seed) : state_(rollout::mix(seed)) {}
+  explicit Experiment(uint64_t seed) : state_(mix(seed)) {}
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-  uint64_t next() { return rollout::mix(state_ += rollout::kGolden); }
+  uint64_t next() { return mix(state_ += kGolden); }
   Assignment draw(const Shares& shares) {
     Assignment drawn{.shares = shares, .id = next()};
     double point = uniform() * 1e6;

@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "router/rollout/draw.h"
-#include "router/rollout/hash.h"
+#include "runtime/base/stable_hash.h"
 
 namespace serin::rollout {
 namespace {

@@ -2,9 +2,12 @@
 
 #include "runtime/base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
@@ -27,6 +30,23 @@ TEST_F(FileTest, WritesAndReadsBack) {
   ASSERT_TRUE(write_file_atomically(path("a"), "second"));
   EXPECT_EQ(read_file(path("a"), 100).value(), "second");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "no temporary file is left behind";
+}
+
+TEST_F(FileTest, ReadsAndWritesAtAPlace) {
+  const int fd = ::open(path("places").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_GE(fd, 0);
+  EXPECT_TRUE(write_at(fd, 4, "efgh"));
+  EXPECT_TRUE(write_at(fd, 0, "abcd"));
+  std::string text(5, '-');
+  EXPECT_EQ(read_at(fd, 2, text), 5U);
+  EXPECT_EQ(text, "cdefg");
+  EXPECT_EQ(read_at(fd, 6, text), 2U) << "the file ends there";
+  EXPECT_EQ(text.substr(0, 2), "gh");
+  EXPECT_EQ(read_at(fd, 100, text), 0U);
+  ::close(fd);
+  EXPECT_FALSE(write_at(fd, 0, "a"));
+  EXPECT_FALSE(read_at(fd, 0, text));
+  EXPECT_EQ(errno, EBADF);
 }
 
 TEST_F(FileTest, RefusesWhatIsNoRegularFile) {

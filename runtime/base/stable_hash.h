@@ -1,10 +1,10 @@
-// hash.h: Two hashes that must be the same in every router and after every restart. Not for tables that an attacker can fill.
+// stable_hash.h: Two hashes that must be the same in every process and after every restart. Not for tables that an attacker can fill.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-namespace serin::rollout {
+namespace serin {
 
 inline constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
 
@@ -27,4 +27,4 @@ inline uint64_t hash_text(std::string_view text, uint64_t seed = 0) {
 /// The key of a sticky request: another salt places it elsewhere.
 inline uint64_t hash_key(std::string_view key, std::string_view salt) { return hash_text(key, hash_text(salt)); }
 
-}  // namespace serin::rollout
+}  // namespace serin
