@@ -2,15 +2,11 @@
 
 import argparse
 import collections
-import contextlib
 import datetime
-import http.client
 import json
 import pathlib
 import statistics
 import subprocess
-import tempfile
-import time
 
 import numpy as np
 import onnx
@@ -19,9 +15,9 @@ import openvino
 from onnx import TensorProto
 
 import engines
+import plan_server
 import table
 import work
-from worker import memory
 
 MODELS = ("resnet18 resnet50 resnext50_32x4d vgg11_bn mobilenet_v2 mobilenet_v3_large efficientnet_b0 shufflenet_v2_x1_0 densenet121 googlenet inception_v3 "
           "regnet_y_400mf convnext_tiny_224 vit_b_16 swin_t_224 unet deeplabv3 yolo squeezenet1_1 mnasnet1_0 bert_tiny bert_base minilm gpt2 llama whisper_encoder "
@@ -36,7 +32,6 @@ request and hidden the width of the embeddings; for all others, seq x hidden is 
 product with weights. accelerate is the bytes of parameters and buffers in fp32, and 20 % more, as its documentation has it for inference. Bytes of weights
 are those of the file, or with --accelerate those that accelerate itself counts.
 """
-NUMPY = {"FP32": np.float32, "INT64": np.int64, "INT32": np.int32, "BOOL": np.bool_, "FP64": np.float64}
 BYTES = {TensorProto.FLOAT: 4, TensorProto.DOUBLE: 8, TensorProto.FLOAT16: 2, TensorProto.INT64: 8, TensorProto.INT32: 4, TensorProto.INT8: 1, TensorProto.UINT8: 1, TensorProto.BOOL: 1}
 MB = 1e6
 LARGE = 20 * MB  # of weights: below it the library is most of a process
@@ -106,65 +101,6 @@ def accelerate_bytes(python, names):
 # --- measurements ----------------------------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def serin_serve(folder):
-    """(process id, port) of a server on the repository `folder`/models."""
-    ready = folder / "ready"
-    command = [engines.SERIN, "serve", "--models", folder / "models", "--port", 0, "--grpc-port", "off", "--metrics-port", "off", "--drain-seconds", 0, "--ready-file", ready]
-    with open(folder / "log", "wb") as log:
-        server = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log)
-    try:
-        while not ready.exists():
-            if server.poll() is not None:
-                raise RuntimeError(f"serin serve did not get ready: {(folder / 'log').read_text()[-1000:]}")
-            time.sleep(0.02)
-        yield server.pid, json.loads(ready.read_text())["http"]
-    finally:
-        server.terminate()
-        server.wait()
-        ready.unlink(missing_ok=True)
-
-
-def infer(client, inputs):
-    """One request of a client that keeps its connection."""
-    names = {np.dtype(kind): name for name, kind in NUMPY.items()}
-    head = json.dumps({"inputs": [{"name": name, "shape": value.shape, "datatype": names[value.dtype], "parameters": {"binary_data_size": value.nbytes}}
-                                  for name, value in inputs.items()], "parameters": {"binary_data_output": True}}).encode()
-    headers = {"Inference-Header-Content-Length": str(len(head)), "Content-Type": "application/octet-stream"}
-    body = head + b"".join(value.tobytes() for value in inputs.values())
-    client.request("POST", "/v2/models/m/infer", body, headers)
-    answer = client.getresponse()
-    if answer.status != 200:
-        raise RuntimeError(f"serin serve answers {answer.status}: {answer.read()[:200]}")
-    answer.read()
-
-
-def serin_base():
-    """Bytes of a server without models."""
-    with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "models").mkdir()
-        with serin_serve(pathlib.Path(folder)) as (pid, _):
-            return memory("VmHWM", pid)
-
-
-def serin(path, inputs, sizes, rows, base):
-    """(bytes of the plan, Measured)"""
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        version = folder / "models/m/1"
-        version.mkdir(parents=True)
-        (version / "model.onnx").symlink_to(path)
-        (folder / "models/m/serin.yaml").write_text(f"instances: 1\nthreads: 1\nmax_batch: {rows}\n")
-        dims = [flag for dim, size in sizes for flag in ("--dim", f"{dim}={size}")]
-        command = [engines.SERIN, "plan", folder / "models", "--batch", rows, "--clients", 1, *dims, "--json"]
-        planned = json.loads(subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, check=True).stdout)
-        with serin_serve(folder) as (pid, port), contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as client:
-            for _ in range(20):
-                infer(client, inputs)
-            taken, held = memory("VmHWM", pid), memory("VmRSS", pid)
-    return planned["process"]["total_bytes"], Measured(taken, taken - base, held - base)
-
-
 def peer(name, job):
     with engines.peer(name, job, 0.2) as engine:
         engine.measure()
@@ -184,8 +120,8 @@ def row_of(name, rows, counted, base):
     inputs = dict(np.load(job.inputs))
     model = onnx.load(one.path)
     weights = counted.get(name, weight_bytes(model))
-    plan, own = serin(one.path, inputs, one.sizes, rows, base)
-    row = {"model": name, "batch": rows, "sizes": dict(one.sizes), "weights": weights, "plan": plan, "thumb": rule_of_thumb(model, inputs, one.sizes, weights), "accelerate": 1.2 * weights, "serin": own._asdict()}
+    own = plan_server.plan_and_serve(one.path, inputs, one.sizes, rows)
+    row = {"model": name, "batch": rows, "sizes": dict(one.sizes), "weights": weights, "plan": own.planned, "thumb": rule_of_thumb(model, inputs, one.sizes, weights), "accelerate": 1.2 * weights, "serin": Measured(own.most, own.most - base, own.held - base)._asdict()}
     for engine in engines.PEERS:
         row[engine] = peer(engine, job)._asdict()
     return row
@@ -234,7 +170,7 @@ def print_summary(rows):
 def main():
     options = flags()
     counted, how = accelerate_bytes(options.accelerate, options.models)
-    base = serin_base()
+    base = plan_server.without_models()
     print(f"{datetime.date.today()}, {table.machine()}\nONNX Runtime {onnxruntime.__version__}, OpenVINO {openvino.__version__.split('-')[0]}, {how}; "
           f"batches of {options.batch}, one thread; MB. A server without models takes {megabytes(base)} MB.\n", flush=True)
     rows = [row_of(name, options.batch, counted, base) for name in options.models]

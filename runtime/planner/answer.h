@@ -51,6 +51,7 @@ struct Bucket {
   std::shared_ptr<const engine::Plan> plan;
   std::optional<double> seconds;  ///< of one run, by a calibration of this machine (calibration.h)
   double known_share = 0;         ///< of that time, the part in kernels that the calibration has measured
+  double correction = 1;          ///< factor in `seconds`, by a server that ran the model (Calibration::correct)
 };
 
 struct ModelAnswer {
@@ -70,6 +71,7 @@ struct ModelAnswer {
   size_t code = 0;                          ///< pages of the program and its libraries that planning touched
   std::vector<Bucket> buckets;              ///< rows rising
   size_t held_buckets = 0;                  ///< most of them that an instance keeps at the same time
+  std::string corrected_by;                 ///< the server that `correction` of the buckets comes from; empty: none
 
   size_t each_instance() const;  ///< arenas, staging and executors of the buckets that are kept
   size_t in_flight() const;      ///< requests and answers of all clients, as binary tensors
@@ -84,7 +86,8 @@ struct Answer {
   std::vector<ModelAnswer> models;
   double planning_ms = 0;
 
-  size_t total() const;  ///< the most that `serin serve` occupies (resident memory)
+  bool bounded() const;  ///< every model has a plan
+  size_t total() const;  ///< the most that `serin serve` occupies (resident memory); unless bounded(), what it occupies without runs
 };
 
 }  // namespace serin::planner

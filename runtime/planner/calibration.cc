@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <optional>
 
 #include "runtime/base/cache_folder.h"
@@ -23,6 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSchema = "serin.calibration/1";
 constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr double kSimilar = 1.5;  // numbers of rows, of which one correction is kept
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
@@ -31,28 +34,71 @@ std::string cpu_name() {
   return "unknown CPU";
 }
 
+/// Reads members of an object; `complete` is false once one was absent or of another kind.
+class Members {
+ public:
+  explicit Members(const json::value& value) : object_(value.if_object()), complete_(object_ != nullptr) {}
+
+  std::string text(const char* key) {
+    const json::value* const found = member(key);
+    complete_ = complete_ && found && found->is_string();
+    return complete_ ? std::string(found->get_string()) : "";
+  }
+  /// From `least` to `most`.
+  double number(const char* key, double least = 0, double most = std::numeric_limits<double>::max()) {
+    const json::value* const found = member(key);
+    const double value = found && found->is_number() ? found->to_number<double>() : -1;
+    complete_ = complete_ && value >= least && value <= most;
+    return value;
+  }
+  bool complete() const { return complete_; }
+
+ private:
+  const json::value* member(const char* key) const { return object_ ? object_->if_contains(key) : nullptr; }
+
+  const json::object* object_;
+  bool complete_;
+};
+
+constexpr double kLeastSeconds = 1e-12, kMostThreads = 4096;
+
 std::optional<Sample> sample_of(const json::value& value) {
-  const auto* const object = value.if_object();
-  if (!object) return std::nullopt;
-  Sample sample;
-  const auto text = [&](const char* key, std::string& to) {
-    const json::value* const found = object->if_contains(key);
-    if (found && found->is_string()) to = std::string(found->get_string());
-    return found && found->is_string();
-  };
-  const auto number = [&](const char* key, double& to) {
-    const json::value* const found = object->if_contains(key);
-    if (!found || !found->is_number()) return false;
-    to = found->to_number<double>();
-    return to >= 0;
-  };
-  double threads = 0;
-  if (!text("model", sample.model) || !text("kernel", sample.kernel) || !number("flops", sample.size.flops) ||
-      !number("read", sample.size.read) || !number("constants", sample.size.constants) || !number("written", sample.size.written) ||
-      !number("ns", sample.ns) || !number("threads", threads) || sample.ns <= 0 || threads < 1 || threads > 4096)
-    return std::nullopt;
-  sample.threads = static_cast<int>(threads);
-  return sample;
+  Members of(value);
+  Sample sample{.model = of.text("model"),
+                .kernel = of.text("kernel"),
+                .threads = static_cast<int>(of.number("threads", 1, kMostThreads)),
+                .size = {.flops = of.number("flops"),
+                         .read = of.number("read"),
+                         .constants = of.number("constants"),
+                         .written = of.number("written")},
+                .ns = of.number("ns", 1e9 * kLeastSeconds)};
+  return of.complete() ? std::optional(std::move(sample)) : std::nullopt;
+}
+
+std::optional<Correction> correction_of(const json::value& value) {
+  Members of(value);
+  Correction correction{.digest = of.text("digest"),
+                        .model = of.text("model"),
+                        .threads = static_cast<int>(of.number("threads", 1, kMostThreads)),
+                        .rows = of.number("rows", kLeastSeconds),
+                        .planned = of.number("planned", kLeastSeconds),
+                        .measured = of.number("measured", kLeastSeconds),
+                        .runs = of.number("runs"),
+                        .source = of.text("source")};
+  return of.complete() ? std::optional(std::move(correction)) : std::nullopt;
+}
+
+/// The members of an array, each by `read`; nothing: `failed` is the index of the first that is none.
+template <class T>
+std::optional<std::vector<T>> list_of(const json::array& array, std::optional<T> (*read)(const json::value&), size_t& failed) {
+  std::vector<T> list;
+  for (const json::value& each : array) {
+    auto one = read(each);
+    failed = list.size();
+    if (!one) return std::nullopt;
+    list.push_back(*std::move(one));
+  }
+  return list;
 }
 
 /// Curves by kernel, and one for all of them as "".
@@ -91,14 +137,23 @@ Result<Calibration> Calibration::read(const std::string& path, const std::string
   };
   if (!is("schema", kSchema)) return refuse(fmt::format("is no calibration of schema {}", kSchema));
   if (!is("machine", machine)) return refuse(fmt::format("is of another CPU or build than '{}': calibrate again", machine));
-  const json::value* const list = object.if_contains("samples");
-  if (!list || !list->is_array()) return refuse("has no samples");
+  const auto array = [&](const char* key) {
+    const json::value* const found = object.if_contains(key);
+    return found ? found->if_array() : nullptr;
+  };
+  const json::array* const samples = array("samples");
+  if (!samples) return refuse("has no samples");
   Calibration calibration;
-  for (const json::value& each : list->get_array()) {
-    auto sample = sample_of(each);
-    if (!sample) return refuse(fmt::format("samples[{}] is no sample", calibration.samples_.size()));
-    calibration.samples_.push_back(*std::move(sample));
-  }
+  size_t failed = 0;
+  auto read_samples = list_of(*samples, sample_of, failed);
+  if (!read_samples) return refuse(fmt::format("samples[{}] is no sample", failed));
+  calibration.samples_ = *std::move(read_samples);
+  if (!object.contains("corrections")) return calibration;  // of an earlier build
+  const json::array* const corrections = array("corrections");
+  if (!corrections) return refuse("corrections is no array");
+  auto read_corrections = list_of(*corrections, correction_of, failed);
+  if (!read_corrections) return refuse(fmt::format("corrections[{}] is no correction", failed));
+  calibration.corrections_ = *std::move(read_corrections);
   return calibration;
 }
 
@@ -113,17 +168,37 @@ Status Calibration::write(const std::string& path, const std::string& machine) c
                        {"constants", sample.size.constants},
                        {"written", sample.size.written},
                        {"ns", sample.ns}});
+  json::array corrections;
+  for (const Correction& correction : corrections_)
+    corrections.push_back({{"digest", correction.digest},
+                           {"model", correction.model},
+                           {"threads", correction.threads},
+                           {"rows", correction.rows},
+                           {"planned", correction.planned},
+                           {"measured", correction.measured},
+                           {"runs", correction.runs},
+                           {"source", correction.source}});
   std::error_code error;
   if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) fs::create_directories(folder, error);
-  return write_file_atomically(path,
-                               json::serialize(json::object{{"schema", kSchema}, {"machine", machine}, {"samples", std::move(samples)}}));
+  const json::object root = {
+      {"schema", kSchema}, {"machine", machine}, {"samples", std::move(samples)}, {"corrections", std::move(corrections)}};
+  return write_file_atomically(path, json::serialize(root));
 }
 
 void Calibration::add(const std::string& model, std::vector<Sample> samples) {
-  std::erase_if(samples_, [&](const Sample& sample) {
-    return sample.model == model && !samples.empty() && sample.threads == samples.front().threads;
-  });
+  if (samples.empty()) return;
+  const auto is_replaced = [&](const auto& each) { return each.model == model && each.threads == samples.front().threads; };
+  std::erase_if(samples_, is_replaced);
+  std::erase_if(corrections_, is_replaced);
   for (Sample& sample : samples) samples_.push_back(std::move(sample));
+}
+
+void Calibration::keep(Correction correction) {
+  std::erase_if(corrections_, [&](const Correction& other) {
+    const double ratio = other.rows / correction.rows;
+    return other.digest == correction.digest && other.threads == correction.threads && ratio < kSimilar && ratio > 1 / kSimilar;
+  });
+  corrections_.push_back(std::move(correction));
 }
 
 void Calibration::fill(ModelAnswer& answer, std::string_view without) const {
@@ -138,6 +213,20 @@ void Calibration::fill(ModelAnswer& answer, std::string_view without) const {
     }
     bucket.seconds = sum;
     bucket.known_share = sum > 0 ? known / sum : 1;
+  }
+}
+
+void Calibration::correct(ModelAnswer& answer, std::string_view digest) const {
+  for (Bucket& bucket : answer.buckets) {
+    const auto distance = [&](const Correction& each) {
+      const bool other = each.digest != digest || each.threads != answer.threads;
+      return other ? std::numeric_limits<double>::infinity() : std::abs(std::log(each.rows / static_cast<double>(bucket.rows)));
+    };
+    const auto best = std::ranges::min_element(corrections_, {}, distance);
+    if (!bucket.seconds || best == corrections_.end() || std::isinf(distance(*best))) continue;
+    bucket.correction = best->factor();
+    *bucket.seconds *= bucket.correction;
+    answer.corrected_by = best->source;
   }
 }
 

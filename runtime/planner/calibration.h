@@ -26,6 +26,19 @@ struct Sample {
   double ns = 0;  ///< of a fast run
 };
 
+/// How long runs of a model took in a server, and how long they were planned to take.
+struct Correction {
+  std::string digest;  ///< of the model's files
+  std::string model;   ///< its path, as in Sample
+  int threads = 1;
+  double rows = 1;                   ///< of a run, on average
+  double planned = 0, measured = 0;  ///< seconds of a run; both above 0
+  double runs = 0;                   ///< that were measured
+  std::string source;                ///< the server: "127.0.0.1:8002/metrics"
+
+  double factor() const { return measured / planned; }
+};
+
 struct Prediction {
   double seconds = 0;
   bool known = false;  ///< whether the kernel was measured
@@ -37,15 +50,21 @@ class Calibration {
   static Result<Calibration> read(const std::string& path, const std::string& machine);
   Status write(const std::string& path, const std::string& machine) const;
 
-  /// Replaces those of the same model.
+  /// Replaces those of the same model, and drops its corrections, which were of other plans.
   void add(const std::string& model, std::vector<Sample> samples);
+  /// Replaces that of the same model, threads and about as many rows.
+  void keep(Correction correction);
   bool empty() const { return samples_.empty(); }
+  bool corrects() const { return !corrections_.empty(); }
 
   /// As if nothing of `without` had been measured; empty: everything counts.
   void fill(ModelAnswer& answer, std::string_view without = {}) const;
+  /// After fill(): multiplies the times of the model with that digest by the factor that was kept for the most similar number of rows.
+  void correct(ModelAnswer& answer, std::string_view digest) const;
 
  private:
   std::vector<Sample> samples_;
+  std::vector<Correction> corrections_;
 };
 
 StepSize size_of(const engine::StepInfo& step);

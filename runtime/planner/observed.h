@@ -19,10 +19,20 @@ struct Observation {
   bool wrong() const { return at_most && planned && measured > *planned; }
 };
 
+/// Runs of a model that had a calibrated plan.
+struct ObservedRuns {
+  std::string model;   ///< "digits:2"
+  double rows = 0;     ///< of a run, on average
+  double planned = 0;  ///< seconds of a run, without corrections
+  double measured = 0;
+  double runs = 0;
+};
+
 struct Observed {
   std::string url;
   std::string window;  ///< "5m": the time that the figures are of; empty: since the server's start
   std::vector<Observation> lines;
+  std::vector<ObservedRuns> runs;
   std::vector<std::string> notes;  ///< what could not be compared, and why
 };
 

@@ -210,6 +210,7 @@ Result<ModelAnswer> plan_model(const FoundModel& found, const Question& question
   answer.held_buckets = std::max(serving::kSizesOfAnInstance, warm);
   std::ranges::stable_sort(answer.buckets, {}, &Bucket::rows);
   answer.weights = model.weights();
+  if (!model.planned()) answer.weights.constants = std::max(answer.weights.constants, answer.parameter_bytes);  // which a run reads
   answer.plan_constants = own_constants(model, answer.buckets);
   const Resident after = resident();
   answer.structures = after.own - std::min(after.own, before.own);

@@ -57,6 +57,10 @@ size_t ModelAnswer::peak() const {
   return std::max(loading, steady() + later);
 }
 
+bool Answer::bounded() const {
+  return std::ranges::all_of(models, [](const ModelAnswer& model) { return model.not_planned.empty(); });
+}
+
 size_t Answer::total() const {
   size_t steady = base, most = base;
   for (const ModelAnswer& model : models) {  // loaded one after the other

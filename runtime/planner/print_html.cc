@@ -113,9 +113,9 @@ std::string print_html(const Answer& answer, const Placement* placement) {
   std::string page =
       "<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>serin plan</title>\n";
   page += kStyle;
-  page +=
-      fmt::format("<h1>serin plan</h1>\n<p>On {}. <b>serve occupies at most {}</b>, {} of it without a model. No weights were read.</p>\n",
-                  html_escaped(answer.backend), short_bytes(answer.total()), short_bytes(answer.base));
+  page += fmt::format("<h1>serin plan</h1>\n<p>On {}. <b>serve occupies {} {}</b>, {} of it without a model. No weights were read.</p>\n",
+                      html_escaped(answer.backend), answer.bounded() ? "at most" : "more than", short_bytes(answer.total()),
+                      short_bytes(answer.base));
   for (size_t i = 0; i < answer.models.size(); ++i) {
     const ModelAnswer& model = answer.models[i];
     const bool on_device = placement && placement->device;
@@ -123,7 +123,9 @@ std::string print_html(const Answer& answer, const Placement* placement) {
     page += fmt::format("<h2>{} version {}</h2>\n<p>{}: {}, {} instances of {} threads, batches up to {}.</p>\n", html_escaped(model.name),
                         html_escaped(model.version), html_escaped(model.path), model.precision, model.instances, model.threads,
                         model.max_batch);
-    if (!model.not_planned.empty()) page += fmt::format("<p>It has no plan, because {}.</p>\n", html_escaped(model.not_planned));
+    if (!model.not_planned.empty())
+      page += fmt::format("<p>It has no plan, because {}. The memory of a run depends on its data and is not counted.</p>\n",
+                          html_escaped(model.not_planned));
     page += bytes_table(model);
     if (model.buckets.empty()) continue;
     const Bucket& largest = model.buckets.back();

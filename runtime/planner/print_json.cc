@@ -47,7 +47,8 @@ json::object bucket_of(const Bucket& bucket, bool with_steps) {
                          {"macs", bucket.macs},
                          {"flops", bucket.flops},
                          {"moved_bytes", bucket.moved}};
-  if (bucket.seconds) object["calibrated"] = {{"seconds", *bucket.seconds}, {"known_share", bucket.known_share}};
+  if (bucket.seconds)
+    object["calibrated"] = {{"seconds", *bucket.seconds}, {"known_share", bucket.known_share}, {"correction", bucket.correction}};
   if (with_steps) object["steps"] = steps_of(bucket);
   return object;
 }
@@ -68,6 +69,7 @@ json::object model_of(const ModelAnswer& model) {
           {"batch_symbol", model.batch_symbol},
           {"not_batchable", model.not_batchable},
           {"not_planned", model.not_planned},
+          {"corrected_by", model.corrected_by},
           {"bytes",
            {{"constants", model.weights.constants},
             {"packed", model.weights.packed},
@@ -121,7 +123,7 @@ std::string print_json(const Answer& answer, const Extras& extras) {
                          {"backend", answer.backend},
                          {"planning_ms", answer.planning_ms},
                          {"models", std::move(models)},
-                         {"process", {{"base_bytes", answer.base}, {"total_bytes", answer.total()}}}};
+                         {"process", {{"base_bytes", answer.base}, {"total_bytes", answer.total()}, {"is_bound", answer.bounded()}}}};
   if (extras.placement) object["placement"] = placement_json(*extras.placement);
   if (extras.offers) object["demand"] = offers_json(*extras.offers, extras.notes);
   if (extras.from_template) object["template"] = template_json(*extras.from_template);

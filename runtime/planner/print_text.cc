@@ -79,6 +79,8 @@ std::string buckets(const ModelAnswer& model) {
   if (timed)
     text += fmt::format("  latency of one run on this machine, calibrated; {:.0f} % of it in kernels that were measured\n",
                         100 * model.buckets.back().known_share);
+  if (!model.corrected_by.empty())
+    text += fmt::format("  and multiplied by {:.3g}, as runs at {} took\n", model.buckets.back().correction, model.corrected_by);
   return text;
 }
 
@@ -119,7 +121,8 @@ std::string print_text(const Answer& answer, size_t most_steps, const Extras& ex
     text += buckets(model);
     if (most_steps > 0) text += steps(model.buckets.back(), most_steps, ridge);
   }
-  text += fmt::format("\nserve occupies at most {} ({} without a model)\n", short_bytes(answer.total()), short_bytes(answer.base));
+  text += fmt::format("\nserve occupies {} {} ({} without a model)\n", answer.bounded() ? "at most" : "more than",
+                      short_bytes(answer.total()), short_bytes(answer.base));
   if (placement) text += placement_text(answer, *placement);
   if (extras.from_template) text += template_text(*extras.from_template, extras.explain);
   text += notes_text(extras.notes);

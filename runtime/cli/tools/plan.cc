@@ -16,6 +16,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
 #include "runtime/cli/release/child.h"
+#include "runtime/cli/tools/plan_corrections.h"
 #include "runtime/cli/tools/plan_flags.h"
 #include "runtime/cli/tools/plan_observe.h"
 #include "runtime/cli/tools/plan_smoke.h"
@@ -79,8 +80,16 @@ Status take_device_precision(PlanOptions& options, const std::string& precision,
   return {};
 }
 
-/// What was measured on this machine, now or before. A file that was not named and does not fit is left alone.
-Result<planner::Calibration> calibration_of(const PlanOptions& options, const planner::Machine& machine) {
+/// What was measured on this machine, and the file that keeps it.
+struct Learned {
+  planner::Calibration calibration;
+  std::string path, machine;
+
+  Status write() const { return calibration.write(path, machine); }
+};
+
+/// What was measured now or before. A file that was not named and does not fit is left alone.
+Result<Learned> learn(const PlanOptions& options, const planner::Machine& machine) {
   const std::string path = options.calibration.empty() ? planner::calibration_path() : options.calibration;
   const std::string name = planner::machine_name(machine);
   auto calibration = path.empty() ? Result<planner::Calibration>(planner::Calibration()) : planner::Calibration::read(path, name);
@@ -88,11 +97,12 @@ Result<planner::Calibration> calibration_of(const PlanOptions& options, const pl
   const bool absent = !calibration && calibration.error().code == Code::kNotFound;
   if (!calibration && !options.calibration.empty() && !(measures && absent)) return calibration.error();
   if (!calibration) calibration = planner::Calibration();
-  if (!measures) return calibration;
-  SERIN_CHECK(planner::calibrate(machine, options.places, options.question, options.calibrate_seconds, *calibration));
+  Learned learned{*std::move(calibration), path, name};
+  if (!measures) return learned;
+  SERIN_CHECK(planner::calibrate(machine, options.places, options.question, options.calibrate_seconds, learned.calibration));
   if (path.empty()) return invalid("--calibrate: there is no home folder to keep it in: name a file with --calibration");
-  SERIN_CHECK(calibration->write(path, name));
-  return calibration;
+  SERIN_CHECK(learned.write());
+  return learned;
 }
 
 /// A template says what no flag does. Nothing: none was named.
@@ -241,11 +251,12 @@ int print(const PlanOptions& options, const Found& found, const std::string& adv
   return refused ? kNo : kYes;
 }
 
-Result<int> answer(const PlanOptions& options, const planner::Planner& planner, const planner::Calibration& calibration,
-                   const planner::Catalogue& catalogue, Found found) {
+Result<int> answer(const PlanOptions& options, const planner::Planner& planner, Learned& learned, const planner::Catalogue& catalogue,
+                   Found found) {
   SERIN_TRY(found.answer, planner.plan(options.places, options.question));
-  if (!calibration.empty())
-    for (planner::ModelAnswer& model : found.answer.models) calibration.fill(model, options.leave_out ? model.path : std::string());
+  if (!learned.calibration.empty())
+    for (planner::ModelAnswer& model : found.answer.models) learned.calibration.fill(model, options.leave_out ? model.path : std::string());
+  if (!options.leave_out) SERIN_CHECK(correct_times(learned.calibration, found.answer));
   SERIN_TRY(found.placement, place_answer(options, planner, found.answer, catalogue));
   SERIN_TRY(found.offers, offers_of(options, planner, found.answer, found.load, catalogue));
   SERIN_TRY(found.templated, fill_template(options, found));
@@ -259,6 +270,8 @@ Result<int> answer(const PlanOptions& options, const planner::Planner& planner, 
     auto observed = observe(options.observe, options.prometheus, found.answer);
     if (!observed) return fail_asking(observed.error());
     found.observed = *std::move(observed);
+    if (options.keep) SERIN_CHECK(keep_times(*found.observed, found.answer, learned.calibration));
+    if (options.keep && !found.observed->runs.empty()) SERIN_CHECK(learned.write());
   }
   return print(options, found, advice);
 }
@@ -297,17 +310,17 @@ int run_plan(PlanOptions options) {
                                  .note = engine->note,
                                  .cores = options.cores > 0 ? options.cores : serving::granted_cores()};
   const planner::Planner planner(machine);
-  const auto calibration = calibration_of(options, machine);
-  if (!calibration) return fail_plan(calibration.error());
+  auto learned = learn(options, machine);
+  if (!learned) return fail_plan(learned.error());
   if (!options.fleet.file.empty()) {
     auto fleet = read_fleet_now(options.fleet, options.prometheus, *catalogue);
     if (!fleet) return fail_asking(fleet.error());
-    const auto code = plan_fleet(options.fleet, *std::move(fleet), options.places, planner, calibration->empty() ? nullptr : &*calibration,
-                                 *catalogue, options.json);
+    const auto code = plan_fleet(options.fleet, *std::move(fleet), options.places, planner,
+                                 learned->calibration.empty() ? nullptr : &learned->calibration, *catalogue, options.json);
     return code ? *code : fail_plan(code.error());
   }
   try {
-    const auto code = answer(options, planner, *calibration, *catalogue, std::move(found));
+    const auto code = answer(options, planner, *learned, *catalogue, std::move(found));
     return code ? *code : fail_plan(code.error());
   } catch (const ReleaseInterrupted&) {
     return kInterrupted;

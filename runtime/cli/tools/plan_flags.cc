@@ -87,6 +87,11 @@ void add_plan_flags(CLI::App& command, PlanOptions& options) {
       "metrics of a server that runs these models, e.g. http://127.0.0.1:8002: its figures next to the plan's; or of all servers, by a "
       "Prometheus server: prometheus+http://127.0.0.1:9090");
   fleet->excludes(observe_flag);
+  command
+      .add_flag(
+          "--keep", options.keep,
+          "keep the factor by which runs of the observed servers took longer than planned, for later plans of these models on this machine")
+      ->needs(observe_flag);
   add_prometheus_flags(command, options.prometheus);
   fleet->excludes(made);
   command.add_option("--html", options.html, "file for the answer as one page with plots");

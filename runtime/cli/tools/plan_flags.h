@@ -33,6 +33,7 @@ struct PlanOptions {
     bool instances = false, precision = false;
   } given;  // by flags, and not by a template
   bool leave_out = false;
+  bool keep = false;  // what --observe measured
   bool json = false;
 };
 

@@ -95,8 +95,11 @@ class Runs {
     const bool is_planned = bucket != model_.buckets.end() && bucket->seconds;
     const std::optional<double> planned = is_planned ? bucket->seconds : std::nullopt;
     if (!is_planned) note("the plan has no time for it: serin plan --calibrate learns this machine's");
-    if (is_planned || seconds_)
-      add(fmt::format("run, {:.3g} rows on average", rows), planned, *figures_.micros / *figures_.requests / 1e6, Unit::kSeconds);
+    const double measured = *figures_.micros / *figures_.requests / 1e6;
+    if (is_planned || seconds_) add(fmt::format("run, {:.3g} rows on average", rows), planned, measured, Unit::kSeconds);
+    if (is_planned)
+      observed_.runs.push_back(
+          {.model = name_of(model_), .rows = rows, .planned = *planned / bucket->correction, .measured = measured, .runs = *figures_.runs});
     if (seconds_ && figures_.busy) add("part of the time that instances run", busy(planned), *figures_.busy, Unit::kShare);
   }
 
@@ -145,11 +148,12 @@ std::string servers_of(const ServerFigures& figures) {
 
 Result<planner::Observed> observe(const std::string& address, const PrometheusFlags& flags, const planner::Answer& answer) {
   SERIN_TRY(const ServerFigures figures, figures_of(address, flags, answer.models));
-  planner::Observed observed{.url = figures.url, .window = figures.window, .lines = {}, .notes = {}};
+  planner::Observed observed{.url = figures.url, .window = figures.window, .lines = {}, .runs = {}, .notes = {}};
   if (figures.resident)
     observed.lines.push_back({.what = "memory of the process" + servers_of(figures),
                               .planned = static_cast<double>(answer.total()),
-                              .measured = *figures.resident});
+                              .measured = *figures.resident,
+                              .at_most = answer.bounded()});
   for (const planner::ModelAnswer& model : answer.models) {
     const auto found = figures.of.find(name_of(model));
     if (found == figures.of.end())

@@ -2,61 +2,30 @@
 
 import contextlib
 import json
-import pathlib
 import signal
 import subprocess
-import time
-import uuid
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import control_group
 from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, infer_body, serin
 
 MIB = 1 << 20
 SIDE = 5120  # 100 MiB of weights
-ROOTS = (pathlib.Path("/sys/fs/cgroup/memory"), pathlib.Path("/sys/fs/cgroup"))
-
-
-def remove(folder):
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            folder.rmdir()
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
 
 
 @pytest.fixture
 def limited():
     """limited(bytes): what runs a program in a control group with that much memory."""
-    made = []
-
-    def begin(most):
-        for root in ROOTS:
-            first = root / "memory.limit_in_bytes", root / "memory.max"
-            if not first[0].exists() and "memory" not in (root / "cgroup.subtree_control").read_text().split():
-                continue
-            folder = root / f"serin-test-{uuid.uuid4().hex}"
-            folder.mkdir()
-            made.append(folder)
-            limit = folder / ("memory.limit_in_bytes" if first[0].exists() else "memory.max")
-            limit.write_text(str(most))
-            return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(folder / "cgroup.procs")]
-        raise OSError("no control group has the controller of memory")
-
-    try:
-        begin(1 << 30)
-    except OSError as why:
-        pytest.skip(f"no control group with a limit of memory can be made here: {why}")
-    with contextlib.ExitStack() as stack:
-        stack.callback(lambda: [remove(folder) for folder in made])
-        yield begin
+    with contextlib.ExitStack() as groups:
+        try:
+            groups.enter_context(control_group.limited(1 << 30))
+        except OSError as why:
+            pytest.skip(f"no control group with a limit of memory can be made here: {why}")
+        yield lambda most: groups.enter_context(control_group.limited(most)).run_by
 
 
 @pytest.fixture(scope="module")

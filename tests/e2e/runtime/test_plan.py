@@ -138,6 +138,18 @@ def test_every_model_of_the_list_holds_what_was_planned():
 # --- where to ----------------------------------------------------------------------------------------------------------------------------
 
 
+def test_a_model_whose_memory_depends_on_data_has_no_bound(tmp_path):
+    model = zoo_model("mask_rcnn_heads")
+    answer = plan(model, "--dim", "boxes=24")
+    only = answer["models"][0]
+    assert answer["process"]["is_bound"] is False and only["not_planned"] and only["bytes"]["constants"] >= only["parameter_bytes"] > 50_000_000
+    page = tmp_path / "page.html"
+    text = serin("plan", model, "--dim", "boxes=24", "--html", page).stdout
+    for said in "serve occupies more than", "depends on its data and is not counted":
+        assert said in text and said in page.read_text()
+    assert plan(DIGIT)["process"]["is_bound"] is True and "serve occupies at most" in serin("plan", DIGIT).stdout
+
+
 def test_a_memory_that_is_too_small_is_refused_with_advice():
     needs = plan(DIGIT, "--batch", 64)["process"]["total_bytes"]
     done = serin("plan", DIGIT, "--batch", 64, "--memory", needs - (1 << 20))
