@@ -137,6 +137,18 @@ TEST_P(Vector, Softmax) {
   expect_match({.op = Softmax{-1}, .inputs = {Tensor({2, 2}, std::vector<float>{1e4f, 1e4f, -1e4f, 1e4f})}, .outputs = {{kF32, {2, 2}}}});
 }
 
+TEST_P(Vector, MaskedElementsOfASoftmaxAre0AndThoseNearThemAreSubnormal) {
+  Tensor x = random_tensor({3, 40}, 1);
+  const auto values = x.view().span<float>();
+  const float masks[] = {-1e4f, -100.f, -std::numeric_limits<float>::infinity(), -3.4e38f, -90.f, -112.f, -360.f, -355.f};
+  for (size_t i = 0; i < values.size(); i += 3) values[i] = masks[i / 3 % std::size(masks)];
+  for (const bool log : {false, true})
+    for (const int64_t axis : {int64_t{0}, int64_t{1}})
+      expect_match({.op = Softmax{axis, log}, .inputs = {x}, .outputs = {{kF32, {3, 40}}}}, {1e-5, log ? 1e-6 : 0});
+  for (const UnaryFn fn : {UnaryFn::kExp, UnaryFn::kSigmoid, UnaryFn::kSilu, UnaryFn::kTanh})
+    expect_match({.op = Unary{fn}, .inputs = {x}, .outputs = {{kF32, {3, 40}}}}, {1e-5, 0});
+}
+
 TEST_P(Vector, LayerNorm) {
   for (const int64_t n : {1, 5, 16, 33, 768}) {
     for (const bool bias : {false, true}) {

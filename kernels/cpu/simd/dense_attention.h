@@ -100,7 +100,7 @@ float exponentials(float* scores, int64_t n, float max) {
   F sum = V::set(0.f);
   for (int64_t j = 0; j < n; j += V::kWidth) {
     const int width = n - j < V::kWidth ? static_cast<int>(n - j) : V::kWidth;
-    const F e = V::keep_n(math::exp<V>(V::load_n(scores + j, width, 0.f) - shift), width, V::set(0.f));
+    const F e = V::keep_n(math::exp_of_difference<V>(V::load_n(scores + j, width, 0.f) - shift), width, V::set(0.f));
     V::store_n(scores + j, e, width);
     sum = sum + e;
   }
@@ -144,7 +144,7 @@ void attend_block(const AttentionRows& a, int64_t first_row, int64_t rows) {
       const float base = max == -__builtin_inff() ? 0.f : max;  // no key visible yet: e^(-inf - 0) is 0, e^(-inf + inf) would be NaN
       const float sum = exponentials<V>(row, seen, base);
       for (int64_t j = seen; j < n; ++j) row[j] = 0.f;
-      const float kept = first == 0 || maxima[r] == -__builtin_inff() ? 0.f : math::exp<V>(V::set(maxima[r] - base))[0];
+      const float kept = first == 0 || maxima[r] == -__builtin_inff() ? 0.f : math::exp_of_difference<V>(V::set(maxima[r] - base))[0];
       sums[r] = sums[r] * kept + sum;
       maxima[r] = max;
       if (first > 0) scale_row<V>(y + r * a.y_row, a.v_head, kept);

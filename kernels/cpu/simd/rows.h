@@ -122,7 +122,8 @@ struct ColumnsLoop {
   static ReduceColumnsLoop get() { return &reduce_columns<V, kFn>; }
 };
 
-/// Three passes over a row: its maximum; e^(x - max) with their sum; the division. log: the second pass only sums.
+/// Three passes over a row: its maximum; e^(x - max) with their sum; the division. log: the second pass only sums. Results may be subnormal,
+/// since models take their logarithm.
 template <class V>
 void softmax_rows(const float* x, float* y, int64_t rows, int64_t n, bool log) {
   using Max = Reduction<V, ReduceFn::kMax>;
@@ -130,7 +131,7 @@ void softmax_rows(const float* x, float* y, int64_t rows, int64_t n, bool log) {
   for (int64_t row = 0; row < rows; ++row, x += n, y += n) {
     const auto max = reduce_row<V, Max>(x, n, Max::map);
     if (log) {
-      const auto log_sum = math::log<V>(reduce_row<V, Sum>(x, n, [max](typename V::F v) { return math::exp<V>(v - max); }));
+      const auto log_sum = math::log<V>(reduce_row<V, Sum>(x, n, [max](typename V::F v) { return math::exp_of_difference<V>(v - max); }));
       for (int64_t i = 0; i < n; i += V::kWidth) {
         const int width = n - i < V::kWidth ? static_cast<int>(n - i) : V::kWidth;
         V::store_n(y + i, (V::load_n(x + i, width, 0.f) - max) - log_sum, width);
@@ -243,7 +244,7 @@ void log_sum_exp_rows(const float* x, float* y, int64_t rows, int64_t n) {
   for (int64_t row = 0; row < rows; ++row, x += n) {
     const auto largest = reduce_row<V, Max>(x, n, Max::map);
     const auto max = V::blend(V::equal(V::abs(largest), infinity), V::set(0.f), largest);  // infinity less itself would be NaN
-    y[row] = (math::log<V>(reduce_row<V, Sum>(x, n, [max](typename V::F v) { return math::exp<V>(v - max); })) + max)[0];
+    y[row] = (math::log<V>(reduce_row<V, Sum>(x, n, [max](typename V::F v) { return math::exp_of_difference<V>(v - max); })) + max)[0];
   }
 }
 
