@@ -2,8 +2,9 @@
 //
 // Finds the nodes that exporters write for attention, from its Softmax backwards to q and k and forwards to v:
 //
-//   scores = q k'                      scaled before (q, k or both) or after, by Mul or Div
+//   scores = q k'                      scaled before (q, k or both) or after, by Mul or Div; by a factor of each head: Swin v2
 //   scores + mask                      float masks, T5's position bias; Where(seen, scores, very low): GPT-2; several of them in turn
+//   Reshape(Reshape(scores) + mask)    a mask for each window of an image, while its windows are apart: Swin
 //   p = Softmax(scores)                over the last axis
 //   Where(IsNaN(p), 0, p)              torch's guard of queries that see nothing
 //   y = p v                            then perhaps a Transpose that brings the heads inside
@@ -24,12 +25,20 @@ namespace {
 
 constexpr double kVeryLow = -1e9;  // added to a score, it leaves a weight of 0
 
+/// A mask [1, windows, 1 or heads, queries, keys] of scores [images * windows, heads, queries, keys].
+struct WindowMask {
+  ValueId mask = kNone;
+  NodeId split = kNone, join = kNone;  // the Reshapes around the sum
+};
+
 struct Found {
   NodeId softmax = kNone, product = kNone;
   std::vector<NodeId> nodes;  // between the product and the softmax, that go
   ValueId q = kNone, k = kNone, v = kNone;
   std::vector<ValueId> masks;                       // added to the scores
   std::vector<std::pair<ValueId, ValueId>> hidden;  // (seen, very low): Where(seen, scores, very low)
+  WindowMask windows;
+  ValueId head_scale = kNone;  // [heads, 1, 1] or [1, heads, 1, 1]: multiplies q instead of the scores
   double scale = 1;
   bool masked_to_zero = false;
   bool heads_inside = false;
@@ -64,6 +73,52 @@ size_t scores_side(const Graph& graph, NodeId add) {
   return 2;
 }
 
+/// Whether the sizes of a Reshape are written out, so that Expand takes them, too.
+bool names_all_sizes(const Graph& graph, NodeId reshape) {
+  const auto positive = [&](ValueId value) {
+    const ConstantPtr constant = graph.constant(value);
+    if (!constant) return true;  // computed from sizes
+    const auto sizes = integers_of(*constant);
+    return sizes && std::ranges::all_of(*sizes, [](int64_t size) { return size > 0; });
+  };
+  const ValueId sizes = graph.input(reshape, 1);
+  const NodeId concat = graph.producer(sizes);
+  if (graph.constant(sizes)) return positive(sizes);
+  return graph.is(concat, Op::kConcat) && std::ranges::all_of(graph.node(concat).inputs, positive);
+}
+
+/// The mask of windows that is added before `join`, and the scores before it; kNone: there is none.
+ValueId before_windows(const Graph& graph, NodeId join, const Dims& scores, WindowMask& windows) {
+  const NodeId add = only_producer(graph, graph.input(join, 0), Op::kAdd);
+  if (add == kNone || windows.mask != kNone) return kNone;
+  for (const size_t i : {0, 1}) {
+    const NodeId split = only_producer(graph, graph.input(add, i), Op::kReshape);
+    if (split == kNone || !names_all_sizes(graph, split)) continue;
+    const Dims *const from = dims4(graph, graph.input(split, 0)), *const apart = dims_of_value(graph, graph.output(split));
+    const Dims* const mask = dims_of_value(graph, graph.input(add, 1 - i));
+    if (!from || !(*from == scores) || !apart || apart->size() != 5 || !mask || mask->size() != 5) continue;
+    const bool splits = std::equal(scores.begin() + 1, scores.end(), apart->begin() + 2) && (*apart)[0] * (*apart)[1] == scores[0];
+    const bool covers = (*mask)[0] == Dim(1) && (*mask)[1] == (*apart)[1] && mask->back() == scores.back();
+    if (!splits || !covers || !same_type(graph, graph.output(add), graph.output(split))) continue;
+    windows = {graph.input(add, 1 - i), split, join};
+    return graph.input(split, 0);
+  }
+  return kNone;
+}
+
+/// The operand of a Mul that has one number for each head, of the scores in the other one; kNone: there is none.
+ValueId factor_of_heads(const Graph& graph, NodeId mul, const Dims& scores) {
+  if (!graph.is(mul, Op::kMul)) return kNone;
+  for (const size_t i : {0, 1}) {
+    const Dims* const dims = dims_of_value(graph, graph.input(mul, i));
+    if (!dims || dims->size() < 3 || dims->size() > 4 || !same_type(graph, graph.input(mul, 1 - i), graph.output(mul))) continue;
+    const auto head = dims->end() - 3;
+    if (head[0] == scores[1] && head[1] == Dim(1) && head[2] == Dim(1) && (dims->size() == 3 || dims->front() == Dim(1)))
+      return graph.input(mul, i);
+  }
+  return kNone;
+}
+
 /// From the softmax back to the product.
 bool match_scores(const Graph& graph, Found& f) {
   ValueId value = graph.input(f.softmax, 0);
@@ -74,20 +129,30 @@ bool match_scores(const Graph& graph, Found& f) {
     if (id == kNone || graph.reader_count(value) != 1) return false;
     if (graph.is(id, Op::kMatMul) || graph.is(id, Op::kFusedMatMul)) break;
     const ValueId before = value;
+    const bool unscaled_yet = f.scale == 1 && f.head_scale == kNone;
     if (graph.is(id, Op::kAdd)) {
       const size_t side = scores_side(graph, id);
       const ValueId mask = side < 2 ? graph.input(id, 1 - side) : kNone;
-      if (mask != kNone && f.scale == 1 && covers_keys(graph, mask, *scores)) {
+      if (mask != kNone && unscaled_yet && covers_keys(graph, mask, *scores)) {
         f.masks.push_back(mask);
         value = graph.input(id, side);
       }
     } else if (graph.is(id, Op::kWhere)) {
       const auto low = known_number(graph, graph.input(id, 2));
-      if (f.scale == 1 && low && *low <= kVeryLow && same_type(graph, graph.input(id, 1), value) &&
+      if (unscaled_yet && low && *low <= kVeryLow && same_type(graph, graph.input(id, 1), value) &&
           covers_keys(graph, graph.input(id, 0), *scores)) {
         f.hidden.emplace_back(graph.input(id, 0), graph.input(id, 2));
         value = graph.input(id, 1);
       }
+    } else if (graph.is(id, Op::kReshape)) {
+      const ValueId inside = unscaled_yet ? before_windows(graph, id, *scores, f.windows) : kNone;
+      if (inside == kNone) return false;
+      f.nodes.push_back(graph.producer(graph.input(id, 0)));
+      f.nodes.push_back(f.windows.split);
+      value = inside;
+    } else if (const ValueId each = factor_of_heads(graph, id, *scores); each != kNone && f.head_scale == kNone) {
+      f.head_scale = each;
+      value = other_operand(graph, id, each);
     } else {
       const auto [rest, factor] = unscaled(graph, value);
       f.scale *= factor;
@@ -222,13 +287,25 @@ ValueId seen_of(const Graph& graph, ValueId mask, bool minus_infinity_only) {
   return low && (minus_infinity_only ? std::isinf(*low) : true) && *low <= kVeryLow ? graph.input(id, 0) : kNone;
 }
 
+/// A mask for each window, and `other` mask if not kNone, as one for each row of scores. The sum is made once where both are constants.
+ValueId repeated_mask(const Graph& graph, Patch& patch, const WindowMask& windows, ValueId other) {
+  const Dims* const dims = other == kNone ? nullptr : dims_of_value(graph, other);
+  const bool same_for_all = dims && (dims->size() < 4 || (*dims)[0] == Dim(1));
+  const ValueId mask = same_for_all ? patch.add(Op::kAdd, {windows.mask, other}, {}) : windows.mask;
+  const ValueId apart = patch.add(Op::kExpand, {mask, graph.input(windows.split, 1)}, {});
+  const ValueId joined = patch.add(Op::kReshape, {apart, graph.input(windows.join, 1)}, {});
+  return other == kNone || same_for_all ? joined : patch.add(Op::kAdd, {joined, other}, {});
+}
+
 /// All masks as one operand: bool where that is all there is, else their sum.
 ValueId joined_mask(Graph& graph, Patch& patch, const Found& f, const Dims& scores) {
-  if (f.masks.size() == 1 && f.hidden.empty()) {
+  const bool has_windows = f.windows.mask != kNone;
+  if (f.masks.size() == 1 && f.hidden.empty() && !has_windows) {
     const ValueId seen = seen_of(graph, f.masks[0], true);
     return seen != kNone && covers_keys(graph, seen, scores) ? seen : f.masks[0];
   }
-  if (f.masks.empty() && f.hidden.size() == 1 && std::isinf(*known_number(graph, f.hidden[0].second))) return f.hidden[0].first;
+  if (f.masks.empty() && f.hidden.size() == 1 && !has_windows && std::isinf(*known_number(graph, f.hidden[0].second)))
+    return f.hidden[0].first;
   ValueId sum = kNone;
   const auto add = [&](ValueId mask) { sum = sum == kNone ? mask : patch.add(Op::kAdd, {sum, mask}, {}); };
   for (const ValueId mask : f.masks) add(mask);
@@ -236,7 +313,7 @@ ValueId joined_mask(Graph& graph, Patch& patch, const Found& f, const Dims& scor
     const ValueId zero = patch.constant(kNone, make_scalar(DType::kFloat32, 0), "zero");
     add(patch.add(Op::kWhere, {seen, zero, low}, {}));
   }
-  return sum;
+  return has_windows ? repeated_mask(graph, patch, f.windows, sum) : sum;
 }
 
 bool fuse_softmax(Graph& graph, NodeId softmax) {
@@ -265,6 +342,7 @@ bool fuse_softmax(Graph& graph, NodeId softmax) {
   Attributes attributes{{"scale", f.scale}};
   if (f.masked_to_zero) attributes["masked_to_zero"] = int64_t{1};
   if (f.heads_inside) attributes["heads_inside"] = int64_t{1};
+  if (f.head_scale != kNone) f.q = patch.add(Op::kMul, {f.q, f.head_scale}, {});
   const ValueId mask = joined_mask(graph, patch, f, scores);
   patch.replace(f.result, patch.add(Op::kAttention, {f.q, f.k, f.v, mask}, std::move(attributes)));
   return true;

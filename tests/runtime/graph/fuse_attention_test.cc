@@ -106,6 +106,71 @@ TEST(FuseAttention, TakesTheDetourOverThreeAxes) {  // torch.onnx's dynamo expor
   EXPECT_NE(text.find("y = Attention(q, k, v, scale=1.0)"), std::string::npos) << text;
 }
 
+/// Swin's attention of 4 windows an image, with a mask and the sizes by which they are told apart.
+std::string windows(const std::string& mask, const std::string& sizes) {
+  return after(FuseAttention(), R"(
+    image: f32[n,8]
+    q: f32[4*n,2,9,8]
+    k: f32[4*n,2,9,8]
+    v: f32[4*n,2,9,8]
+    bias: f32[1,2,9,9]
+    mask: f32)" + mask + R"(
+    shape = Shape(image)
+    images = Slice(shape, starts=[0], ends=[1], axes=[0], steps=[1])
+    sizes = Concat()" + sizes + R"(, axis=0)
+    kt = Transpose(k, perm=[0,1,3,2])
+    qk = MatMul(q, kt)
+    biased = Add(qk, bias)
+    apart = Reshape(biased, sizes)
+    masked = Add(apart, mask)
+    joined = Reshape(masked, i64[4]{-1,2,9,9})
+    p = Softmax(joined, axis=-1)
+    y = MatMul(p, v)
+    return y
+  )");
+}
+
+TEST(FuseAttention, RepeatsAMaskOfWindowsForEachImage) {
+  const std::string text = windows("[1,4,1,9,9]", "images, i64[4]{4,2,9,9}");
+  EXPECT_EQ(text.find("Softmax"), std::string::npos) << text;
+  const auto sum = text.find("Add(mask, bias)"), all = text.find("Expand("), rows = text.find("Reshape("),
+             fused = text.find("Attention(q, k, v, ");
+  EXPECT_TRUE(sum < all && all < rows && rows < fused && fused != std::string::npos) << text;
+}
+
+TEST(FuseAttention, LeavesMasksOfWindowsThatItCannotRepeat) {
+  const char* const cases[][2] = {{"[n,4,1,9,9]", "images, i64[4]{4,2,9,9}"},      // of each image
+                                  {"[1,4,1,9,1]", "images, i64[4]{4,2,9,9}"},      // the same for all keys
+                                  {"[1,4,1,9,9]", "i64[1]{-1}, i64[4]{4,2,9,9}"},  // Expand takes no -1
+                                  {"[4,1,9,9]", "images, i64[4]{4,2,9,9}"}};
+  for (const auto& [mask, sizes] : cases) EXPECT_NE(windows(mask, sizes).find("Softmax"), std::string::npos) << mask << " " << sizes;
+}
+
+TEST(FuseAttention, ScalesTheQueriesOfEachHead) {  // Swin v2
+  const auto fused = [](const std::string& factor) {
+    return after(FuseAttention(), R"(
+    q: f32[n,2,9,8]
+    k: f32[n,2,9,8]
+    v: f32[n,2,9,8]
+    bias: f32[1,2,9,9]
+    factor: f32)" + factor + R"(
+    kt = Transpose(k, perm=[0,1,3,2])
+    qk = MatMul(q, kt)
+    scaled = Mul(qk, factor)
+    biased = Add(scaled, bias)
+    p = Softmax(biased, axis=-1)
+    y = MatMul(p, v)
+    return y
+  )");
+  };
+  for (const std::string factor : {"[2,1,1]", "[1,2,1,1]"}) {
+    const std::string text = fused(factor);
+    EXPECT_NE(text.find("Mul(q, factor)"), std::string::npos) << text;
+    EXPECT_NE(text.find(", bias, scale=1.0)"), std::string::npos) << text;
+  }
+  for (const std::string factor : {"[9,1]", "[2,1,9]", "[n,2,1,1]"}) EXPECT_NE(fused(factor).find("Softmax"), std::string::npos) << factor;
+}
+
 TEST(FuseAttention, ReadsRepeatedHeadsOnce) {
   const std::string text = after(FuseAttention(), R"(
     q: f32[n,4,s,8]
