@@ -37,8 +37,7 @@ def flags():
 
 def of_list(name):
     """(file, inputs, sizes of open dimensions other than that of rows), for a number of rows."""
-    entry = work.listing.entries()[name]
-    one = work.Work(name, name, "", tuple((dim, work.LENGTHS.get(dim, size)) for dim, size in entry.dims.items() if dim != "batch"))
+    one = work.Work(name, name, "", work.sizes_of(work.listing.entries()[name]))
     return lambda rows: (one.path, dict(np.load(work.inputs_file(one, rows), allow_pickle=True)), one.sizes)
 
 

@@ -51,9 +51,7 @@ def flags():
 
 
 def work_of(name):
-    entry = work.listing.entries()[name]
-    sizes = tuple((dim, work.LENGTHS.get(dim, size)) for dim, size in entry.dims.items() if dim != "batch")
-    return work.Work(name, name, "", sizes)
+    return work.Work(name, name, "", work.sizes_of(work.listing.entries()[name]))
 
 
 # --- estimates -------------------------------------------------------------------------------------------------------------------------

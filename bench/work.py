@@ -54,6 +54,13 @@ ZOO_RECIPES = {
     "sequences and tables": """crnn lstm_tagger gru_tagger gru_forecaster wavenet wide_and_deep perceptron sk_forest sk_boosted sk_svm sk_perceptron""",
 }  # fmt: skip
 LENGTHS = {"seq": 64, "step": 16, "past": 63, "total": 64, "width": 128, "steps": 32}  # of open dimensions
+SHORT = {"roberta"}  # it has positions for the listed length only
+
+
+def sizes_of(entry):
+    """Sizes of the open dimensions of a listed model other than that of rows."""
+    lengths = {} if entry.name in SHORT else LENGTHS
+    return tuple((dim, lengths.get(dim, size)) for dim, size in entry.dims.items() if dim != "batch")
 
 
 @functools.cache
@@ -62,9 +69,7 @@ def zoo():
     found = []
     for kind, names in ZOO_RECIPES.items():
         for name in names.split():
-            dims = listed[name].dims
-            sizes = tuple((dim, LENGTHS.get(dim, size)) for dim, size in dims.items() if dim != "batch")
-            found.append(Work(name, name, kind, sizes, (1, 8) if "batch" in dims else (1,)))
+            found.append(Work(name, name, kind, sizes_of(listed[name]), (1, 8) if "batch" in listed[name].dims else (1,)))
     return found
 
 
