@@ -73,6 +73,18 @@ struct ConvTile {
     }
   }
 
+  void start_at_zero() {
+#pragma GCC unroll 32
+    for (int i = 0; i < kPixels * kBlocks; ++i) sum[i / kBlocks][i % kBlocks] = V::set(0.f);
+  }
+  void add(const ConvTile& other) {
+#pragma GCC unroll 32
+    for (int i = 0; i < kPixels * kBlocks; ++i) {
+      F& s = sum[i / kBlocks][i % kBlocks];
+      s = s + other.sum[i / kBlocks][i % kBlocks];
+    }
+  }
+
   void finish(const BlockedPiece& to, float* y) const {
     const F low = V::set(to.finish.low), high = V::set(to.finish.high);
 #pragma GCC unroll 32
@@ -187,12 +199,16 @@ void conv_point(const PointPiece& g) {
   g.to.blocks == 2 ? point_tiles<V, 2>(g) : point_tiles<V, 1>(g);
 }
 
+/// With one block there are six sums, and each addition would wait for the last one of its sum: processors with two multiply-adds a cycle, of
+/// four cycles each, need eight. So every second element of k has sums of its own.
 template <class V, bool kBorder, int kPixels, int kBlocks>
 void window_tile(const WindowPiece& g, int64_t pixel, FetchAhead<V>& ahead) {
   constexpr int64_t kWidth = V::kWidth;
   float* const y = g.to.y + pixel * kWidth;
   ConvTile<V, kPixels, kBlocks> tile;
   tile.start(g.to, y, g.to.finish.residual ? g.to.finish.residual + pixel * kWidth : nullptr);
+  [[maybe_unused]] ConvTile<V, kPixels, kBlocks> second;
+  if constexpr (kBlocks == 1) second.start_at_zero();
   const int64_t* const offsets = kBorder ? g.offsets + pixel / kWindowTile<V> * g.cells * kWindowTile<V> : nullptr;
   const float* w = g.to.weight;
   const float* x = g.x;
@@ -210,11 +226,19 @@ void window_tile(const WindowPiece& g, int64_t pixel, FetchAhead<V>& ahead) {
           at[p] = x + g.pixel_at[pixel + p] + g.cell_at[cell];
         }
       }
-      for (int64_t i = 0; i < run; ++i, w += kBlocks * kWidth) {
+      int64_t i = 0;
+      if constexpr (kBlocks == 1) {
+        for (; i + 2 <= run; i += 2, w += 2 * kWidth) {
+          tile.step(w, [&](int p) { return at[p] + i; });
+          second.step(w + kWidth, [&](int p) { return at[p] + i + 1; });
+        }
+      }
+      for (; i < run; ++i, w += kBlocks * kWidth) {
         tile.step(w, [&](int p) { return at[p] + i; });
       }
     }
   }
+  if constexpr (kBlocks == 1) tile.add(second);
   tile.finish(g.to, y);
 }
 
