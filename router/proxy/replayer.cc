@@ -6,9 +6,9 @@
 
 #include "router/proxy/classify.h"
 #include "router/proxy/kept_call.h"
+#include "router/proxy/restore.h"
 #include "router/rollout/broken_moment.h"
 #include "runtime/base/log.h"
-#include "runtime/net/target.h"
 
 namespace serin::router {
 namespace {
@@ -18,22 +18,6 @@ constexpr size_t kAtOnce = 2;  // stable has its own traffic
 /// After a broken answer. All that break at one moment are one event (rollout/broken_moment.h), and a break at the next moment shows that the
 /// process lives.
 constexpr std::chrono::milliseconds kAfterBreak = rollout::kOneMoment + std::chrono::milliseconds(10);
-
-/// The request as it came, and its meaning. The target has views of the head. False: the path is of no use any more.
-bool restore(const RecordedRequest& request, std::string_view service, net::Head& head, Target& target) {
-  head.clear();
-  head.method = request.method;
-  head.target = request.target;
-  if (net::decode_target(request.target, head.path, head.query)) return false;
-  for (const auto& [name, value] : request.headers) head.headers.add(name, value);
-  if (request.grpc) {
-    target = {.service = service, .infer = true, .grpc = true, .names_model = request.names_model};
-    return true;
-  }
-  const auto parsed = parse_target(head);
-  if (parsed) target = *parsed;
-  return parsed.has_value();
-}
 
 }  // namespace
 

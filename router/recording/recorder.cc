@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "router/config/sealed_file.h"
+#include "router/recording/recording_file.h"
 #include "runtime/base/log.h"
 
 namespace serin::router {
@@ -14,16 +14,9 @@ namespace {
 
 constexpr std::chrono::seconds kBetweenSaves{60};
 
-std::string purpose_of(const std::string& service) { return "recorded requests of " + service; }
-
-/// What decides which parts of a request are kept.
-std::string settings_of(const RecordingConfig& config) {
-  std::string text;
-  for (const auto* list : {&config.headers, &config.redact}) {
-    for (const std::string& entry : *list) text += entry + '\n';
-    text += '\n';
-  }
-  return text;
+/// Whether they keep the same parts of a request.
+bool keep_the_same(const std::vector<std::string>& headers, const std::vector<std::string>& redact, const RecordingConfig& config) {
+  return headers == config.headers && redact == config.redact;
 }
 
 }  // namespace
@@ -51,28 +44,21 @@ void Recorder::show(metrics::Registry& registry) {
 }
 
 void Recorder::load() {
-  const auto records = read_sealed(config_.file, config_.key, purpose_of(service_));
-  if (!records && records.error().code == Code::kNotFound) return;
-  Status read = records ? Status() : Status(records.error());
-  if (records && (records->empty() || records->front() != settings_of(config_))) {
-    if (!records->empty()) log::info("service '{}': recording: headers or redact have changed: what was recorded is deleted", service_);
+  const auto file = read_recording_file(config_.file, config_.key, service_);
+  if (!file && file.error().code == Code::kNotFound) return;
+  if (!file) {
+    may_write_ = false;
+    log::error("service '{}': recording: {}; it is left as it is, and requests are kept in memory only", service_, file.error().message);
+    return;
+  }
+  if (!keep_the_same(file->headers, file->redact, config_)) {
+    log::info("service '{}': recording: headers or redact have changed: what was recorded is deleted", service_);
     changed_ = true;
     return;
   }
-  for (size_t i = 1; records && read && i < records->size(); ++i) {
-    auto request = decode_request((*records)[i]);
-    if (!request) {
-      read = request.error();
-      break;
-    }
-    requests_.push_back(std::make_shared<const RecordedRequest>(*std::move(request)));
-    bytes_ += requests_.back()->bytes();
-  }
-  if (read) return trim(Clock::now());
-  requests_.clear();
-  bytes_ = 0;
-  may_write_ = false;
-  log::error("service '{}': recording: {}; it is left as it is, and requests are kept in memory only", service_, read.error().message);
+  requests_.assign(file->requests.begin(), file->requests.end());
+  for (const auto& request : requests_) bytes_ += request->bytes();
+  trim(Clock::now());
 }
 
 void Recorder::trim(Clock::time_point now) {
@@ -112,16 +98,14 @@ Recording Recorder::latest(size_t most, Clock::time_point now) const {
 }
 
 Status Recorder::save() {
-  std::vector<std::shared_ptr<const RecordedRequest>> kept;
+  RecordingFile file{.headers = config_.headers, .redact = config_.redact, .requests = {}};
   {
     const MutexLock lock(mutex_);
     trim(Clock::now());
     if (config_.file.empty() || !may_write_ || !std::exchange(changed_, false)) return {};
-    kept.assign(requests_.begin(), requests_.end());
+    file.requests.assign(requests_.begin(), requests_.end());
   }
-  std::vector<std::string> records{settings_of(config_)};
-  for (const auto& request : kept) records.push_back(encode(*request));
-  Status written = write_sealed(config_.file, config_.key, purpose_of(service_), records);
+  Status written = write_recording_file(config_.file, config_.key, service_, file);
   const MutexLock lock(mutex_);
   changed_ = changed_ || !written;
   return written;
@@ -138,7 +122,7 @@ void Recorder::retire(Recorder& successor) {
   next_ = std::numeric_limits<Clock::rep>::max();
   successor.replayed_ = replayed_;
   successor.changed_ = true;
-  if (settings_of(config_) == settings_of(successor.config_)) {
+  if (keep_the_same(successor.config_.headers, successor.config_.redact, config_)) {
     successor.requests_.insert(successor.requests_.end(), requests_.begin(), requests_.end());
     successor.bytes_ += bytes_;
   }

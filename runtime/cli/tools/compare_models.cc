@@ -1,16 +1,22 @@
 // compare_models.cc: `serin compare`: runs two versions of a model on the same inputs, node by node, and names the first that differ.
+//
+// The inputs are stored ones, made-up ones, or those of requests that a router has recorded. Of many recorded requests the text shows those in
+// full whose outputs differ most; the JSON has all.
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <boost/json.hpp>
+#include <cmath>
 #include <cstdio>
+#include <functional>
 #include <memory>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
 #include "runtime/cli/tools/divergence.h"
+#include "runtime/cli/tools/recorded_inputs.h"
 #include "runtime/samples/data_sets.h"
 #include "runtime/samples/made_up_tensors.h"
 
@@ -21,6 +27,7 @@ namespace json = boost::json;
 
 struct CompareOptions {
   std::string reference, candidate, data;
+  RecordingFlags recording;
   EngineFlags engine;
   int64_t batch = 1;
   Tolerance tolerance;
@@ -58,6 +65,32 @@ struct Inputs {
   std::string name;
   std::vector<engine::Value> values;
 };
+
+/// As clients see the model; `shown`: outputs before those of its own.
+protocol::Signature signature_of(const std::string& path, const Version& version, size_t shown) {
+  const auto is_parsed = [&](const std::string& input) {
+    return std::ranges::any_of(version.graph.nodes(graph::Op::kParseExample),
+                               [&](graph::NodeId node) { return version.graph.value(version.graph.input(node, 0)).name == input; });
+  };
+  protocol::Signature signature{.model = path, .inputs = {}, .outputs = {}};
+  for (const engine::TensorInfo& info : version.model->inputs()) {
+    signature.inputs.push_back({info.name, info.dtype, info.shape, info.ranked});
+    signature.inputs.back().examples = is_parsed(info.name);
+  }
+  for (const engine::TensorInfo& info : version.model->outputs().subspan(shown))
+    signature.outputs.push_back({info.name, info.dtype, info.shape, info.ranked});
+  return signature;
+}
+
+Result<std::vector<Inputs>> recorded_inputs(const CompareOptions& options, const protocol::Signature& signature,
+                                            std::vector<UnfitRequest>& unfit) {
+  SERIN_TRY(RecordedInputs recorded, read_recorded_inputs(options.recording, signature));
+  unfit = std::move(recorded.unfit);
+  std::vector<Inputs> all;
+  for (RecordedInput& request : recorded.requests)
+    all.push_back({fmt::format("request {} of {}", request.id, request.at), std::move(request.values)});
+  return all;
+}
 
 Result<std::vector<Inputs>> read_inputs(const CompareOptions& options, const engine::Model& model) {
   std::vector<Inputs> all;
@@ -107,6 +140,15 @@ struct ComparedSet {
   Divergence divergence;
   std::vector<OutputDifference> outputs;
   bool match = true;
+
+  /// The largest relative L2 error of an output; infinite: one has another type or shape.
+  double error() const {
+    double largest = 0;
+    for (const OutputDifference& output : outputs)
+      if (!output.comparison.match)
+        largest = std::max(largest, output.comparison.max_absolute_at < 0 ? HUGE_VAL : output.comparison.relative_l2);
+    return largest;
+  }
 };
 
 Result<ComparedSet> compare_on(const Inputs& inputs, const Pairing& pairing, const Version& reference, const Version& candidate,
@@ -197,47 +239,79 @@ json::object json_of(const ComparedSet& found) {
           {"outputs", named(found.outputs)}};
 }
 
-Result<std::vector<ComparedSet>> compare_all(const CompareOptions& options, const Engine& engine, Pairing& pairing) {
+struct Compared {
+  Pairing pairing;
+  std::vector<ComparedSet> sets;
+  std::vector<UnfitRequest> unfit;
+};
+
+Result<Compared> compare_all(const CompareOptions& options, const Engine& engine) {
   SERIN_TRY(graph::Graph first, read(options.reference, engine));
   SERIN_TRY(graph::Graph second, read(options.candidate, engine));
-  SERIN_TRY(pairing, pair_nodes(first, second));
+  Compared compared;
+  SERIN_TRY(compared.pairing, pair_nodes(first, second));
   std::vector<graph::ValueId> firsts, seconds;
-  for (const ResultPair& pair : pairing.results) {
+  for (const ResultPair& pair : compared.pairing.results) {
     firsts.push_back(pair.first);
     seconds.push_back(pair.second);
   }
   SERIN_TRY(const Version reference, load(std::move(first), firsts, options.reference, options, engine));
   SERIN_TRY(const Version candidate, load(std::move(second), seconds, options.candidate, options, engine));
-  SERIN_TRY(const std::vector<Inputs> all, read_inputs(options, *reference.model));
-  std::vector<ComparedSet> found;
+  const bool recorded = !options.recording.file.empty();
+  SERIN_TRY(const std::vector<Inputs> all,
+            recorded ? recorded_inputs(options, signature_of(options.reference, reference, firsts.size()), compared.unfit)
+                     : read_inputs(options, *reference.model));
   for (const Inputs& inputs : all) {
-    auto one = compare_on(inputs, pairing, reference, candidate, options.tolerance);
+    auto one = compare_on(inputs, compared.pairing, reference, candidate, options.tolerance);
     if (!one) return one.error().in(inputs.name);
-    found.push_back(*std::move(one));
+    compared.sets.push_back(*std::move(one));
   }
-  return found;
+  return compared;
+}
+
+constexpr size_t kMostRequests = 5;  // in full
+
+/// The worst first.
+void print_requests(std::vector<ComparedSet> sets, const std::vector<UnfitRequest>& unfit) {
+  std::ranges::stable_sort(sets, std::greater(), &ComparedSet::error);
+  const auto different = static_cast<size_t>(std::ranges::count(sets, false, &ComparedSet::match));
+  fmt::print("{} of {} recorded requests have other outputs\n", different, sets.size());
+  for (size_t i = 0; i < std::min(kMostRequests, sets.size() == 1 ? 1 : different); ++i) print(sets[i]);
+  if (different > kMostRequests)
+    fmt::print("{} more differ less; --json has them, and --request ID shows one\n", different - kMostRequests);
+  if (!unfit.empty())
+    fmt::print("{} recorded requests do not fit, such as request {}: {}\n", unfit.size(), unfit.front().id, unfit.front().why);
+}
+
+void print_json(const Compared& compared, bool match) {
+  json::array sets, unfit;
+  for (const ComparedSet& found : compared.sets) sets.push_back(json_of(found));
+  for (const UnfitRequest& request : compared.unfit) unfit.push_back({{"request", request.id}, {"why", request.why}});
+  json::object document{{"match", match},
+                        {"by_name", compared.pairing.by_name},
+                        {"only_reference", compared.pairing.only_first},
+                        {"only_candidate", compared.pairing.only_second},
+                        {"data_sets", std::move(sets)}};
+  if (!unfit.empty()) document["unfit"] = std::move(unfit);
+  fmt::print("{}\n", json::serialize(document));
 }
 
 int run_compare(const CompareOptions& options) {
   const auto engine = make_engine(options.engine);
   if (!engine) return fail_compare(engine.error());
-  Pairing pairing;
-  const auto all = compare_all(options, *engine, pairing);
+  const auto all = compare_all(options, *engine);
   if (!all) return fail_compare(all.error());
-  const bool match = std::ranges::all_of(*all, &ComparedSet::match);
+  const bool match = std::ranges::all_of(all->sets, &ComparedSet::match);
   if (options.json) {
-    json::array sets;
-    for (const ComparedSet& found : *all) sets.push_back(json_of(found));
-    fmt::print("{}\n", json::serialize(json::object{{"match", match},
-                                                    {"by_name", pairing.by_name},
-                                                    {"only_reference", pairing.only_first},
-                                                    {"only_candidate", pairing.only_second},
-                                                    {"data_sets", std::move(sets)}}));
+    print_json(*all, match);
     return match ? kYes : kNo;
   }
-  fmt::print("nodes of both are paired by {}; {} are only in the reference, {} only in the candidate\n", pairing.by_name ? "name" : "place",
-             pairing.only_first, pairing.only_second);
-  for (const ComparedSet& found : *all) print(found);
+  fmt::print("nodes of both are paired by {}; {} are only in the reference, {} only in the candidate\n",
+             all->pairing.by_name ? "name" : "place", all->pairing.only_first, all->pairing.only_second);
+  if (!options.recording.file.empty())
+    print_requests(all->sets, all->unfit);
+  else
+    for (const ComparedSet& found : all->sets) print(found);
   return match ? kYes : kNo;
 }
 
@@ -248,7 +322,9 @@ void add_compare(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CompareOptions>();
   command->add_option("reference", options->reference, "file or folder of a model, such as that of stable")->required();
   command->add_option("candidate", options->candidate, "the same of the version that is compared with it")->required();
-  command->add_option("--data", options->data, "folder with inputs, as for `check`; default: generated inputs");
+  auto* data = command->add_option("--data", options->data, "folder with inputs, as for `check`; default: generated inputs");
+  add_recording_flags(*command, options->recording);
+  command->get_option("--recording")->excludes(data);
   command->add_option("--batch", options->batch, "rows of generated inputs")->capture_default_str();
   command->add_option("--rtol", options->tolerance.rtol, "allowed error as a share of the expected element")->capture_default_str();
   command->add_option("--atol", options->tolerance.atol, "allowed error as a share of the largest expected element")->capture_default_str();
