@@ -56,18 +56,6 @@ Status check_layers(const Manifest& manifest, const std::string& url) {
   return {};
 }
 
-/// Makes the entry with that name, or replaces it. False: it is so already.
-bool enter(Index& index, Descriptor entry, const std::string& name) {
-  entry.annotations[std::string(kRefName)] = name;
-  Descriptor* const before = entry_of(index, name);
-  if (before && before->digest == entry.digest) return false;
-  if (before)
-    *before = std::move(entry);
-  else
-    index.manifests.push_back(std::move(entry));
-  return true;
-}
-
 }  // namespace
 
 std::string ContainerRegistry::blob_name(const std::string& model, std::string_view digest) const {

@@ -173,6 +173,15 @@ Status HttpFiles::download(const std::string& path, const Contents& wanted, cons
   return Error{Code::kCorrupt, fmt::format("{}: has other contents than its digest {} says (it has {})", url(path), wanted.digest, digest)};
 }
 
+Result<std::string> HttpFiles::download_new(const std::string& path, uint64_t bytes, const std::string& to) const {
+  SERIN_TRY(PartFile part, PartFile::open(to + ".part", bytes));
+  if (part.bytes() > 0) SERIN_CHECK(part.restart());
+  SERIN_CHECK(fill(path, bytes, part));
+  std::string digest = part.digest();
+  SERIN_CHECK(part.finish(to));
+  return digest;
+}
+
 Status HttpFiles::fill(const std::string& path, uint64_t bytes, PartFile& part) const {
   uint64_t most = part.bytes();
   for (int failures = 0; part.bytes() < bytes;) {

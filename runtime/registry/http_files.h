@@ -46,6 +46,12 @@ struct Contents {
   uint64_t bytes = 0;
 };
 
+/// A file as a server lists it.
+struct ListedFile {
+  std::string path;  ///< below the folder that was listed
+  uint64_t bytes = 0;
+};
+
 /// Bytes of a file: [from, to).
 struct Span {
   uint64_t from, to;
@@ -63,6 +69,8 @@ class HttpFiles {
   /// The bytes come into `to`.part, which a later call continues, and are compared with the digest before the file gets its name. One
   /// process at a time for each `to`. Errors: as read(), and kCorrupt: other bytes, or more of them; the part is then removed.
   Status download(const std::string& path, const Contents& wanted, const std::string& to) const;
+  /// The same of a server that tells no digest: the file must have just that size. A part of another call is not continued. Returns the digest.
+  Result<std::string> download_new(const std::string& path, uint64_t bytes, const std::string& to) const;
   /// Some bytes of it, as they come; an interruption is continued. Errors: as read(), and those of `use`; kUnsupported: the server answers no ranges.
   using Use = std::function<Status(std::string_view bytes)>;
   Status read_range(const std::string& path, Span span, const Use& use) const;

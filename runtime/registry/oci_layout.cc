@@ -141,6 +141,17 @@ Descriptor* entry_of(Index& index, std::string_view name) {
   return found == index.manifests.end() ? nullptr : &*found;
 }
 
+bool enter(Index& index, Descriptor entry, const std::string& name) {
+  entry.annotations[std::string(kRefName)] = name;
+  Descriptor* const before = entry_of(index, name);
+  if (before && before->digest == entry.digest) return false;
+  if (before)
+    *before = std::move(entry);
+  else
+    index.manifests.push_back(std::move(entry));
+  return true;
+}
+
 Result<Index> OciLayout::index() const {
   const std::string path = folder_ + "/index.json";
   SERIN_TRY(const std::string text, read_file(path, kMostText));

@@ -60,6 +60,8 @@ Result<Index> parse_index(const std::string& name, const std::string& text);
 std::string print_index(const Index& index);
 /// The entry with that number or tag; null: there is none.
 Descriptor* entry_of(Index& index, std::string_view name);
+/// Makes the entry with that name, or replaces it. False: it is so already.
+bool enter(Index& index, Descriptor entry, const std::string& name);
 
 class OciLayout {
  public:

@@ -1,4 +1,5 @@
-// remote.h: a registry elsewhere: behind a URL, as any web server serves its files, in a bucket of S3, or as repositories of a container registry.
+// remote.h: a registry elsewhere: behind a URL, as any web server serves its files, in a bucket of S3, as repositories of a container registry.
+// Or the model registry of MLflow.
 //
 //   SERIN_TRY(const auto remote, open_remote("registry+https://models.corp/registry", "cache", {}));
 //   SERIN_CHECK(remote->refresh({"digits", "production"}));                           // what it is now
@@ -45,7 +46,7 @@ class Remote {
   /// As refresh_all() has found them last.
   const std::vector<std::string>& models() const { return models_; }
   /// Downloads the files of a version of the mirror that are not there yet. One process of a machine does; others wait for it.
-  Status fetch(const std::string& model, const Version& version) const;
+  virtual Status fetch(const std::string& model, const Version& version) const;
   /// From now on, files come from them, too, and are offered to them.
   void use(std::shared_ptr<Peers> peers) { peers_ = std::move(peers); }
   /// Uploads a version of the registry in `folder`, with its reports, and the tag if the reference is one. Files come first, then the record, then

@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "runtime/registry/container_registry.h"
+#include "runtime/registry/mlflow_login.h"
+#include "runtime/registry/mlflow_registry.h"
 #include "runtime/registry/registry_login.h"
 #include "runtime/registry/remote_folder.h"
 #include "runtime/registry/s3_bucket.h"
@@ -37,7 +39,8 @@ std::optional<net::Url> url_of(std::string_view address) {
 }  // namespace
 
 bool is_remote_address(std::string_view text) {
-  for (const std::string_view scheme : {"registry+http://", "registry+https://", "oci://", "oci+http://"})
+  for (const std::string_view scheme : {std::string_view("registry+http://"), std::string_view("registry+https://"),
+                                        std::string_view("oci://"), std::string_view("oci+http://"), kModels})
     if (text.starts_with(scheme)) return true;
   return S3Bucket::is_address(text);
 }
@@ -49,16 +52,23 @@ Result<std::shared_ptr<Remote>> open_remote(const std::string& address, const st
   if (!context) return context.error().in("TLS");
   std::shared_ptr<const S3Bucket> bucket;
   std::optional<net::Url> url = url_of(address);
+  const bool is_mlflow = address == kModels;
+  if (is_mlflow) {
+    SERIN_TRY(url, mlflow_url());
+  }
   if (S3Bucket::is_address(address)) {
     SERIN_TRY(bucket, S3Bucket::open(address, *context));
     url = bucket->folder_url();
   }
   if (!url)
     return invalid(fmt::format(
-        "'{}' is not registry+https://HOST[:PORT]/PATH, without user, '?' and '#', nor oci://HOST[/PATH] or s3://BUCKET[/PREFIX]",
+        "'{}' is not registry+https://HOST[:PORT]/PATH, without user, '?' and '#', nor oci://HOST[/PATH], s3://BUCKET[/PREFIX] or "
+        "models:/",
         address));
   constexpr size_t kDigits = 16;
-  std::string mirror = fmt::format("{}/remote/{}", cache, digest_of(text_of(*url) + "/").substr(sizeof("sha256:") - 1, kDigits));
+  std::string mirror =
+      fmt::format("{}/remote/{}", cache, digest_of(text_of(*url) + (is_mlflow ? "/models" : "/")).substr(sizeof("sha256:") - 1, kDigits));
+  if (is_mlflow) return std::shared_ptr<Remote>(std::make_shared<MlflowRegistry>(*url, *std::move(context), std::move(mirror)));
   if (!address.starts_with(kContainers))
     return std::shared_ptr<Remote>(
         std::make_shared<RemoteFolder>(*std::move(url), *std::move(context), std::move(bucket), std::move(mirror)));

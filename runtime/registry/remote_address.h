@@ -15,8 +15,8 @@ namespace serin::registry {
 bool is_remote_address(std::string_view text);
 /// Whether models at the address can be listed: in a bucket.
 bool has_list_of_models(std::string_view address);
-/// "registry+https://HOST/PATH", "registry+http://...", "s3://BUCKET[/PREFIX]", "oci://HOST[/PATH]" or "oci+http://...". The mirror is a folder in
-/// `cache`. Errors: kInvalidArgument; those of `tls` and of S3Bucket::open().
+/// "registry+https://HOST/PATH", "registry+http://...", "s3://BUCKET[/PREFIX]", "oci://HOST[/PATH]", "oci+http://..." or "models:/" (mlflow_registry.h).
+/// The mirror is a folder in `cache`. Errors: kInvalidArgument; those of `tls`, of S3Bucket::open() and of mlflow_url().
 Result<std::shared_ptr<Remote>> open_remote(const std::string& address, const std::string& cache, const net::TlsClientOptions& tls);
 
 }  // namespace serin::registry

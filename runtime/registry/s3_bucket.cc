@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/base/number.h"
 #include "runtime/net/message/message_writer.h"
 #include "runtime/net/target.h"
 #include "runtime/registry/oci_layout.h"
@@ -128,26 +129,53 @@ Error S3Bucket::refusal(const net::Url& url, const net::Response& answer, const 
                    .time = time_for_aws()});
 }
 
-Result<std::vector<std::string>> S3Bucket::folders(const std::shared_ptr<const S3Bucket>& bucket,
-                                                   const std::shared_ptr<const net::TlsContext>& tls) {
-  const HttpFiles files(bucket->bucket_url_, tls, bucket);
-  const std::string& prefix = bucket->prefix_;
-  const std::string query = "?list-type=2&delimiter=%2F&prefix=" + net::escaped(prefix);
-  std::vector<std::string> names;
-  std::string page = query;
+Status S3Bucket::list(const HttpFiles& files, std::string_view query, const UsePage& use) const {
+  const std::string first = fmt::format("?list-type=2{}&prefix={}", query, net::escaped(prefix_));
+  std::string page = first;
   for (int pages = 0; pages < kMostPages; ++pages) {
     SERIN_TRY(const auto read, files.read(page, kMostText));
     if (read->text.find("<ListBucketResult") == std::string::npos)
       return Error{Code::kCorrupt, fmt::format("{}: no list of a bucket; is that the endpoint of an S3 server?", files.url(page))};
-    for (const std::string& folder : xml_texts(read->text, "Prefix"))
+    SERIN_CHECK(use(read->text));
+    const std::string next = xml_text(read->text, "NextContinuationToken");
+    if (xml_text(read->text, "IsTruncated") != "true" || next.empty()) return {};
+    page = fmt::format("{}&continuation-token={}", first, net::escaped(next));
+  }
+  return Error{Code::kTooLarge, fmt::format("s3://{}/{}: has more than {} pages of names; name a model", name_, prefix_, kMostPages)};
+}
+
+Result<std::vector<std::string>> S3Bucket::folders(const std::shared_ptr<const S3Bucket>& bucket,
+                                                   const std::shared_ptr<const net::TlsContext>& tls) {
+  const std::string& prefix = bucket->prefix_;
+  std::vector<std::string> names;
+  SERIN_CHECK(bucket->list(HttpFiles(bucket->bucket_url_, tls, bucket), "&delimiter=%2F", [&](const std::string& xml) -> Status {
+    for (const std::string& folder : xml_texts(xml, "Prefix"))
       if (folder.size() > prefix.size() && folder.starts_with(prefix) && folder.ends_with('/'))
         names.push_back(folder.substr(prefix.size(), folder.size() - prefix.size() - 1));
-    const std::string next = xml_text(read->text, "NextContinuationToken");
-    if (xml_text(read->text, "IsTruncated") != "true" || next.empty()) return names;
-    page = fmt::format("{}&continuation-token={}", query, net::escaped(next));
-  }
-  return Error{Code::kTooLarge,
-               fmt::format("s3://{}/{}: has more than {} pages of folders; name a model", bucket->name_, prefix, kMostPages)};
+    return {};
+  }));
+  return names;
+}
+
+Result<std::vector<ListedFile>> S3Bucket::files(const std::shared_ptr<const S3Bucket>& bucket,
+                                                const std::shared_ptr<const net::TlsContext>& tls) {
+  const std::string& prefix = bucket->prefix_;
+  std::vector<ListedFile> found;
+  const HttpFiles server(bucket->bucket_url_, tls, bucket);
+  SERIN_CHECK(bucket->list(server, "", [&](const std::string& xml) -> Status {
+    const std::vector<std::string> keys = xml_texts(xml, "Key"), sizes = xml_texts(xml, "Size");
+    if (keys.size() != sizes.size()) return Error{Code::kCorrupt, server.url("") + ": lists names without sizes"};
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (keys[i].ends_with('/')) continue;  // a folder, as some tools mark one
+      const auto bytes = parse_number<uint64_t>(sizes[i]);
+      const std::string path = keys[i].starts_with(prefix) ? keys[i].substr(prefix.size()) : "";
+      if (!bytes || !is_safe_path(path))
+        return Error{Code::kCorrupt, fmt::format("{}: lists '{}', which is no file below '{}'", server.url(""), quotable(keys[i]), prefix)};
+      found.push_back({path, *bytes});
+    }
+    return {};
+  }));
+  return found;
 }
 
 }  // namespace serin::registry

@@ -7,6 +7,7 @@
 // other the first part of the path. Without keys, requests are not signed, as for a public bucket.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -40,8 +41,14 @@ class S3Bucket : public Access {
   /// Names of the folders in that of the bucket. Errors: as HttpFiles::read(); kTooLarge: more than 100 pages.
   static Result<std::vector<std::string>> folders(const std::shared_ptr<const S3Bucket>& bucket,
                                                   const std::shared_ptr<const net::TlsContext>& tls);
+  /// All files below that of the bucket, by their names relative to it. Errors: as folders(); kCorrupt: a name that leaves a folder.
+  static Result<std::vector<ListedFile>> files(const std::shared_ptr<const S3Bucket>& bucket,
+                                               const std::shared_ptr<const net::TlsContext>& tls);
 
  private:
+  /// Each page of a list; `query`: what it asks for besides the prefix.
+  using UsePage = std::function<Status(const std::string& xml)>;
+  Status list(const HttpFiles& files, std::string_view query, const UsePage& use) const;
   S3Bucket(std::string name, std::string prefix, std::string region)
       : name_(std::move(name)), prefix_(std::move(prefix)), region_(std::move(region)) {}
   Result<AwsCredentials> credentials() const;

@@ -15,6 +15,7 @@
 #include "runtime/cli/registry/provenance.h"
 #include "runtime/cli/registry/registry_text.h"
 #include "runtime/cli/tls_flags.h"
+#include "runtime/registry/mlflow_registry.h"
 #include "runtime/registry/registry.h"
 #include "runtime/registry/remote_address.h"
 #include "runtime/serving/settings/settings.h"
@@ -61,6 +62,19 @@ Result<Source> open_source(const RegistryOptions& options, const std::optional<R
   else
     SERIN_CHECK(remote->refresh_all());
   return Source{Registry(remote->mirror()), remote};
+}
+
+/// Of MLflow, `models:/NAME@ALIAS` names a registry and a version at once; an argument that follows it is the next one.
+Status split_model_uri(RegistryOptions& options, std::string* next) {
+  if (options.folder.starts_with(registry::kModels) && options.folder != registry::kModels) {
+    SERIN_TRY(const Reference reference, registry::parse_model_uri(options.folder));
+    if (!options.name.empty() && (!next || !next->empty())) return invalid(options.folder + " names the version already");
+    if (next) *next = std::move(options.name);
+    options.name = reference.str();
+    options.folder = registry::kModels;
+  }
+  if (options.name.empty()) return invalid("version is required");
+  return next && next->empty() ? invalid("into is required") : Status();
 }
 
 /// For what changes a registry, or reads more of it than a server of files is asked for.
@@ -113,7 +127,9 @@ Status list(const RegistryOptions& options) {
   return {};
 }
 
-Status show(const RegistryOptions& options) {
+Status show(const RegistryOptions& given) {
+  RegistryOptions options = given;
+  SERIN_CHECK(split_model_uri(options, nullptr));
   SERIN_TRY(const Reference reference, Reference::parse(options.name));
   SERIN_TRY(const Source source, open_source(options, reference));
   SERIN_TRY(const Version version, source.registry.find(reference));
@@ -144,7 +160,9 @@ Status attach(const RegistryOptions& options) {
   return Registry(options.folder).attach(reference, options.path, options.by);
 }
 
-Status pull(const RegistryOptions& options) {
+Status pull(const RegistryOptions& given) {
+  RegistryOptions options = given;
+  SERIN_CHECK(split_model_uri(options, &options.path));
   SERIN_TRY(const Reference reference, Reference::parse(options.name));
   SERIN_TRY(const Source source, open_source(options, reference));
   if (source.remote) {
@@ -242,9 +260,10 @@ void add_registry(CLI::App& app, int& exit_code) {
     auto options = std::make_shared<RegistryOptions>();
     options->by = user_and_host();
     command
-        ->add_option(
-            "registry", options->folder,
-            "folder of the registry; for list, show and pull also s3://BUCKET/PREFIX, oci://HOST/PATH or registry+https://HOST/PATH")
+        ->add_option("registry", options->folder,
+                     "folder of the registry; for list, show and pull also s3://BUCKET/PREFIX, oci://HOST/PATH or "
+                     "registry+https://HOST/PATH; for show "
+                     "and pull also models:/NAME@ALIAS of MLflow")
         ->required();
     command->callback([options, run = std::move(run), &exit_code] { exit_code = run(*options); });
     return std::pair(command, options.get());
@@ -261,8 +280,9 @@ void add_registry(CLI::App& app, int& exit_code) {
   const auto who = [](CLI::App* command, RegistryOptions* options) {
     command->add_option("--by", options->by, "person or program that the record names; default: the user and the machine");
   };
-  const auto which = [](CLI::App* command, RegistryOptions* options) {
-    command->add_option("version", options->name, "MODEL (its newest version), MODEL:3, MODEL:production or MODEL@sha256:...")->required();
+  const auto which = [](CLI::App* command, RegistryOptions* options, bool required = true) {
+    command->add_option("version", options->name, "MODEL (its newest version), MODEL:3, MODEL:production or MODEL@sha256:...")
+        ->required(required);
   };
   const auto as_json = [](CLI::App* command, RegistryOptions* options) {
     command->add_flag("--json", options->json, "print one JSON document");
@@ -290,7 +310,7 @@ void add_registry(CLI::App& app, int& exit_code) {
   as_json(listing, listed);
 
   const auto [showing, shown] = action("show", "Show a version: files, origin, tags, reports", reported("show", show, Place::kAny));
-  which(showing, shown);
+  which(showing, shown, /*required=*/false);  // models:/NAME@ALIAS has one
   from_afar(showing, shown);
   as_json(showing, shown);
 
@@ -314,9 +334,9 @@ void add_registry(CLI::App& app, int& exit_code) {
 
   const auto [pulling, pulled] =
       action("pull", "Write a version into a folder that `serin serve --models` reads", reported("pull", pull, Place::kAny));
-  which(pulling, pulled);
+  which(pulling, pulled, /*required=*/false);
   from_afar(pulling, pulled);
-  pulling->add_option("into", pulled->path, "folder of models: the version becomes INTO/MODEL/NUMBER")->required();
+  pulling->add_option("into", pulled->path, "folder of models: the version becomes INTO/MODEL/NUMBER");
   as_json(pulling, pulled);
 
   const auto [pushing, pushed] =

@@ -12,6 +12,7 @@
 
 #include "runtime/base/cache_folder.h"
 #include "runtime/base/log.h"
+#include "runtime/registry/mlflow_registry.h"
 #include "runtime/registry/peers.h"
 #include "runtime/registry/registry.h"
 #include "runtime/registry/remote_address.h"
@@ -60,6 +61,7 @@ class Remotes {
 
   /// The last part is a model if it names a version, or if one lies there. A web server has no list of models, so there it is always one.
   Result<Place> parse(std::string text) {
+    if (text.starts_with(registry::kModels)) return of_mlflow(text);
     const bool has_list = registry::has_list_of_models(text);
     while (has_list && text.ends_with('/') && !text.ends_with("://")) text.pop_back();
     const size_t slash = text.rfind('/'), host = text.find("://") + 3;
@@ -89,6 +91,12 @@ class Remotes {
       remote->use(peers_);
     }
     return remote;
+  }
+  Result<Place> of_mlflow(const std::string& uri) {
+    SERIN_TRY(Reference reference, registry::parse_model_uri(uri));
+    SERIN_TRY(const std::shared_ptr<Remote> remote, open(std::string(registry::kModels)));
+    SERIN_CHECK(remote->refresh(reference));
+    return Place{remote->mirror(), std::move(reference), remote};
   }
   Result<Place> all_of(const std::string& address) {
     SERIN_TRY(const std::shared_ptr<Remote> remote, open(address));

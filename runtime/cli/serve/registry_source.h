@@ -6,6 +6,7 @@
 //   registry+https://HOST/PATH/digits:canary   the same of a registry that a web server offers; the model must be named
 //   oci://HOST/PATH/digits:canary              the same of a container registry
 //   s3://BUCKET/PREFIX/digits:canary           the same of a registry in a bucket; without a model: of each
+//   models:/digits/3, models:/digits@canary    a version of the model registry of MLflow (MLFLOW_TRACKING_URI), by number or alias
 #pragma once
 
 #include <string>

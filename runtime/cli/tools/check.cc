@@ -14,6 +14,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/cli/model_uri.h"
 #include "runtime/cli/tools/check.h"
 #include "runtime/cli/tools/compare.h"
 #include "runtime/engine/value.h"
@@ -189,7 +190,10 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_flag("--absolute-atol", options->absolute_atol, "--atol is an absolute error, as in NumPy");
   command->add_flag("--json", options->json, "print one JSON document");
   add_engine_flags(*command, options->engine);
-  command->callback([options, &exit_code] { exit_code = run_check(*options); });
+  command->callback([options, &exit_code] {
+    const auto failed = fetch_model_uris("check", {&options->model, 1});
+    exit_code = failed ? *failed : run_check(*options);
+  });
 }
 
 }  // namespace serin::cli

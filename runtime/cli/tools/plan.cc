@@ -15,6 +15,7 @@
 #include "runtime/base/log.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/engine_flags.h"
+#include "runtime/cli/model_uri.h"
 #include "runtime/cli/release/child.h"
 #include "runtime/cli/tools/plan_corrections.h"
 #include "runtime/cli/tools/plan_flags.h"
@@ -333,7 +334,10 @@ void add_plan(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("plan", "Print the memory and the arithmetic that models need, without loading them");
   auto options = std::make_shared<PlanOptions>();
   add_plan_flags(*command, *options);
-  command->callback([options, &exit_code] { exit_code = run_plan(*options); });
+  command->callback([options, &exit_code] {
+    const auto failed = fetch_model_uris("plan", options->places);
+    exit_code = failed ? *failed : run_plan(*options);
+  });
 }
 
 }  // namespace serin::cli
