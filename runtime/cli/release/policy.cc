@@ -11,7 +11,6 @@
 #include "runtime/base/file.h"
 #include "runtime/cli/offline/eval_gate.h"
 #include "runtime/cli/offline/eval_task.h"
-#include "runtime/cli/release/release_notify.h"
 #include "runtime/net/http.h"
 #include "runtime/planner/fit.h"
 #include "runtime/registry/versions.h"
@@ -164,11 +163,19 @@ EvalPolicy read_eval(const Node& node, const std::filesystem::path& folder, Prob
 }
 
 void read_notify(const Node& document, const std::filesystem::path& folder, ReleasePolicy& policy, Problems& problems) {
-  read_texts(document, "notify", policy.notify, problems);
-  for (std::string& entry : policy.notify) {
-    const bool is_path = entry.find("://") == std::string::npos;
-    if (is_path) entry = (folder / entry).lexically_normal().string();
-    if (const auto url = notify_url(entry); !url) problems.add(document.find("notify")->error(url.error().message));
+  const auto list = document.find("notify");
+  if (!list) return;
+  if (!list->is_list()) return problems.add(list->error("must be a list"));
+  for (const Node& item : list->items()) {
+    Receiver receiver;
+    if (item.is_map()) {
+      receiver.mail = read_mail(item, folder.string(), problems);
+    } else if (problems.read(receiver.url, item.text())) {
+      const bool is_path = receiver.url.find("://") == std::string::npos;
+      if (is_path) receiver.url = (folder / receiver.url).lexically_normal().string();
+      if (const auto url = notify_url(receiver.url); !url) problems.add(item.error(url.error().message));
+    }
+    policy.notify.push_back(std::move(receiver));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "router/rollout/spec.h"
 #include "runtime/base/result.h"
 #include "runtime/cli/offline/eval_flags.h"
+#include "runtime/cli/release/release_notify.h"
 
 namespace serin::cli {
 
@@ -38,7 +39,7 @@ struct ReleasePolicy {
   std::string memory, device;  ///< that it must fit; empty: it is only planned
   int64_t instances = 0;       ///< 0: as `serin plan` has them
   std::optional<EvalPolicy> eval;
-  std::vector<std::string> notify;  ///< URLs, and paths of files with one (notify_url())
+  std::vector<Receiver> notify;
   std::chrono::nanoseconds load_timeout{std::chrono::minutes(2)}, timeout{std::chrono::hours(6)};
   std::string rules;     ///< part of the rollout's document, as YAML; may be empty
   rollout::Spec parsed;  ///< the same, without service and versions

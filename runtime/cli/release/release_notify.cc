@@ -24,7 +24,22 @@ constexpr std::chrono::seconds kPatience{5};
 bool is_url(std::string_view text) { return text.starts_with("http://") || text.starts_with("https://"); }
 
 /// The text is for people in chats (Slack, Mattermost), the rest for programs.
-std::string message_of(const ReleaseRecord& record) {
+struct Message {
+  std::string text;
+  json::object release;
+
+  std::string whole() const { return json::serialize(json::object{{"text", text}, {"release", release}}); }
+  /// Without the reason, which may be long.
+  std::string subject() const {
+    const json::value all = release;
+    const std::string outcome = json_at::text(all, "/outcome"), stage = json_at::text(all, "/stage");
+    if (outcome == "promoted") return "[serin] " + text;
+    return fmt::format("[serin] {}: the release of {} has ended at {} ({})", json_at::text(all, "/service"), json_at::text(all, "/model"),
+                       stage, outcome);
+  }
+};
+
+Message message_of(const ReleaseRecord& record) {
   const std::string outcome = record.text("outcome"), stage = record.text("stage"), reason = record.text("reason");
   const json::value all = record.predicate();
   const std::string model = json_at::text(all, "/model/name");
@@ -39,7 +54,7 @@ std::string message_of(const ReleaseRecord& record) {
                        {"stage", stage},          {"reason", reason},
                        {"record", record.digest}};
   release["version"] = version > 0 ? json::value(version) : json::value(nullptr);
-  return json::serialize(json::object{{"text", text}, {"release", std::move(release)}});
+  return {text, std::move(release)};
 }
 
 Status post(const net::Url& url, const std::string& body) {
@@ -49,6 +64,12 @@ Status post(const net::Url& url, const std::string& body) {
   SERIN_TRY(const net::Response response, net::fetch(url.origin, request, kPatience, tls));
   if (response.status < 200 || response.status > 299) return Error{Code::kUnavailable, fmt::format("it answers {}", response.status)};
   return {};
+}
+
+/// Once.
+Status tell(const Receiver& receiver, const std::optional<net::Url>& url, const Message& message) {
+  if (url) return post(*url, message.whole());
+  return send_mail(*receiver.mail, message.subject(), message.text + "\n", json::serialize(message.release));
 }
 
 }  // namespace
@@ -66,23 +87,27 @@ Result<std::string> notify_url(const std::string& entry) {
   return text;
 }
 
-std::vector<std::string> notify_of(const ReleaseRecord& record, const std::vector<std::string>& entries) {
+std::vector<std::string> notify_of(const ReleaseRecord& record, const std::vector<Receiver>& receivers) {
   std::vector<std::string> faults;
-  const std::string body = message_of(record);
-  for (const std::string& entry : entries) {
-    const auto text = notify_url(entry);
-    if (!text) {
-      faults.push_back("a receiver is not notified: " + text.error().message);
-      continue;
+  const Message message = message_of(record);
+  for (const Receiver& receiver : receivers) {
+    std::optional<net::Url> url;
+    if (!receiver.mail) {
+      const auto text = notify_url(receiver.url);
+      if (!text) {
+        faults.push_back("a receiver is not notified: " + text.error().message);
+        continue;
+      }
+      url = net::parse_url(*text);
     }
-    const net::Url url = *net::parse_url(*text);
-    Status sent = post(url, body);
-    for (int i = 1; i < kTries && !sent; ++i) {
+    Status told = tell(receiver, url, message);
+    for (int i = 1; i < kTries && !told; ++i) {
       if (wait_for_end_signal(kBetweenTries)) throw ReleaseInterrupted{};
-      sent = post(url, body);
+      told = tell(receiver, url, message);
     }
-    if (!sent)
-      faults.push_back(fmt::format("the receiver at {}:{} is not notified: {}", url.origin.host, url.origin.port, sent.error().message));
+    if (told) continue;
+    const std::string place = url ? fmt::format("{}:{}", url->origin.host, url->origin.port) : receiver.mail->server;
+    faults.push_back(fmt::format("the receiver at {} is not notified: {}", place, told.error().message));
   }
   return faults;
 }
