@@ -18,6 +18,7 @@ import tempfile
 
 import numpy as np
 import onnxruntime
+import pyarrow.parquet
 
 import table
 
@@ -26,11 +27,12 @@ SERIN = ROOT / "build/serin"
 BATCH = 64
 WORK = {  # version of the model, kind of file, rows
     "digits/1, npz to npz": (1, "npz", 540_000), "digits/1, jsonl to jsonl": (1, "jsonl", 54_000), "digits/1, csv to csv": (1, "csv", 54_000),
+    "digits/1, parquet to parquet": (1, "parquet", 540_000),
     "digits/2, npz to npz": (2, "npz", 108_000), "digits/4, npz to npz": (4, "npz", 128)}
 
 LOOP = '''
 import concurrent.futures, csv, json, os, sys, time
-import numpy as np, onnxruntime
+import numpy as np, onnxruntime, pyarrow.parquet
 model, data, out, batch, ways = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5]
 options = onnxruntime.SessionOptions()
 workers = os.cpu_count() if ways == "several batches" else 1
@@ -39,6 +41,8 @@ session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionP
 began = time.perf_counter()
 if data.endswith(".npz"):
     pixels = np.load(data)["pixels"]
+elif data.endswith(".parquet"):
+    pixels = pyarrow.parquet.read_table(data)["pixels"].combine_chunks().flatten().to_numpy().reshape(-1, 64)
 elif data.endswith(".jsonl"):
     with open(data) as file:
         pixels = np.array([json.loads(line)["pixels"] for line in file], np.float32)
@@ -52,6 +56,9 @@ with concurrent.futures.ThreadPoolExecutor(workers) as pool:
     scores = np.concatenate(list(pool.map(run, range(0, len(pixels), batch))))
 if out.endswith(".npz"):
     np.savez(out, row=np.arange(len(scores)), scores=scores)
+elif out.endswith(".parquet"):
+    lists = pyarrow.ListArray.from_arrays(pyarrow.array(range(0, scores.size + 1, scores.shape[1]), pyarrow.int32()), pyarrow.array(scores.reshape(-1)))
+    pyarrow.parquet.write_table(pyarrow.table({"row": np.arange(len(scores)), "scores": lists}), out)
 elif out.endswith(".jsonl"):
     with open(out, "w") as file:
         for i, row in enumerate(scores.tolist()):
@@ -69,6 +76,9 @@ print(time.perf_counter() - began)
 def write_rows(path, pixels):
     if path.suffix == ".npz":
         np.savez(path, pixels=pixels)
+    elif path.suffix == ".parquet":
+        lists = pyarrow.ListArray.from_arrays(pyarrow.array(range(0, pixels.size + 1, pixels.shape[1]), pyarrow.int32()), pyarrow.array(pixels.reshape(-1)))
+        pyarrow.parquet.write_table(pyarrow.table({"pixels": lists}), path)
     elif path.suffix == ".jsonl":
         path.write_text("".join(json.dumps({"pixels": row}) + "\n" for row in pixels.tolist()))
     else:
@@ -81,6 +91,8 @@ def write_rows(path, pixels):
 def scores_of(path):
     if path.suffix == ".npz":
         return np.load(path)["scores"]
+    if path.suffix == ".parquet":
+        return np.array(pyarrow.parquet.read_table(path)["scores"].to_pylist())
     if path.suffix == ".jsonl":
         return np.array([json.loads(line)["scores"] for line in path.open()])
     with path.open(newline="") as file:

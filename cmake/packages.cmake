@@ -2,7 +2,7 @@
 #
 # Components: what has no name is the program with its plugins; `bundle` the shared libraries that a bare machine lacks; `contents` says what is there, so it comes last;
 # `debian` leads from where Debian looks for files to a folder of our own, because the program looks for its plugins in ../lib; `cuda` and `nvidia`
-# are in kernels/cuda/nvidia.
+# are in kernels/cuda/nvidia, `parquet` in runtime/datasets/parquet.
 set(of_their_own "")
 if(NOT SERIN_BUNDLE)
   set(of_their_own EXCLUDE_FROM_ALL)

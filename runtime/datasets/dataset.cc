@@ -14,7 +14,11 @@ namespace serin::datasets {
 Result<size_t> Dataset::column(std::string_view name) const {
   const auto names = columns();
   const auto found = std::ranges::find(names, name);
-  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  if (found != names.end()) {
+    const auto index = static_cast<size_t>(found - names.begin());
+    SERIN_CHECK(readable(index));
+    return index;
+  }
   constexpr size_t kMostNamed = 20;
   const auto shown = names.first(std::min(names.size(), kMostNamed));
   return Error{Code::kNotFound, fmt::format("there is no column '{}'{}; columns: {}{}", name, did_you_mean(name, names),
@@ -28,8 +32,11 @@ Result<std::vector<size_t>> Dataset::columns_of(std::string_view list) const {
     const std::string_view name = list.substr(0, comma);
     if (name.ends_with('*')) {
       const size_t before = found.size();
-      for (size_t i = 0; i < columns().size(); ++i)
-        if (columns()[i].starts_with(name.substr(0, name.size() - 1))) found.push_back(i);
+      for (size_t i = 0; i < columns().size(); ++i) {
+        if (!columns()[i].starts_with(name.substr(0, name.size() - 1))) continue;
+        SERIN_CHECK(readable(i));
+        found.push_back(i);
+      }
       if (found.size() == before) return Error{Code::kNotFound, fmt::format("no column matches '{}'", name)};
     } else {
       SERIN_TRY(const size_t index, column(name));

@@ -1,6 +1,6 @@
 // dataset.h: reads the rows of a file, or of a folder, by name of a column. A command runs a model on blocks of them.
 //
-//   SERIN_TRY(const auto data, datasets::open("eval.npz"));             // or .jsonl, .csv, .tsv, a folder of pictures, COCO's .json
+//   SERIN_TRY(const auto data, datasets::open("eval.npz"));             // or .jsonl, .csv, .tsv, .parquet, a folder of pictures, COCO's .json
 //   SERIN_TRY(const size_t pixels, data->column("pixels"));
 //   SERIN_TRY(const Rows rows, data->read(0, 32, std::array{pixels}));  // rows 0 to 31
 //   SERIN_TRY(const Shape shape, append_elements({&rows.cell(0, 0), 1}, DType::kFloat32, Shape{64}, bytes));   // convert.h
@@ -48,7 +48,8 @@ struct Rows {
   const Cell& cell(size_t row, size_t column) const { return cells[row * columns + column]; }
   std::span<const Cell> row(size_t index) const { return {cells.data() + index * columns, columns}; }
 
-  std::deque<std::string> memory;  ///< of the cells
+  std::deque<std::string> memory;                   ///< of the cells
+  std::vector<std::shared_ptr<const void>> owners;  ///< of memory that is not here
 };
 
 /// Thread-safe once open.
@@ -67,7 +68,10 @@ class Dataset {
   /// All files of it, sorted after the first; a digest of them is a digest of the data.
   virtual std::vector<std::string> files() const = 0;
 
-  /// kNotFound names the columns that there are.
+  /// An error if a column is of a type that is never read: kUnsupported names it.
+  virtual Status readable(size_t /*column*/) const { return {}; }
+
+  /// kNotFound names the columns that there are. The error of readable().
   Result<size_t> column(std::string_view name) const;
   /// Columns by a list: "pixels", "height,width", "pixel_*" (all that begin so, in the order of the file).
   Result<std::vector<size_t>> columns_of(std::string_view list) const;

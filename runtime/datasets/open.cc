@@ -21,13 +21,9 @@ Result<std::shared_ptr<const Dataset>> open(const std::string& path) {
   if (ending == ".csv") return open_csv(path, ',');
   if (ending == ".tsv") return open_csv(path, '\t');
   if (ending == ".json") return open_coco(path);
-  if (ending == ".parquet") {
-    return Error{Code::kUnsupported, path +
-                                         ": Parquet is not read; convert it: python3 -c \"import pandas; "
-                                         "pandas.read_parquet('x.parquet').to_json('x.jsonl', orient='records', lines=True)\""};
-  }
+  if (ending == ".parquet") return open_parquet(path);
   return Error{Code::kUnsupported, fmt::format("{}: '{}' is no known kind of data; known: .npz, .jsonl, .ndjson, .csv, .tsv, "
-                                               ".json (COCO), a folder of pictures",
+                                               ".parquet, .json (COCO), a folder of pictures",
                                                path, ending)};
 }
 

@@ -9,7 +9,8 @@
 
 namespace serin::datasets {
 
-/// Chooses the reader by the name: a folder, .npz, .jsonl or .ndjson, .csv, .tsv, .json (COCO). kUnsupported names a way out for others.
+/// Chooses the reader by the name: a folder, .npz, .jsonl or .ndjson, .csv, .tsv, .parquet, .json (COCO).
+/// kUnsupported names a way out for others.
 Result<std::shared_ptr<const Dataset>> open(const std::string& path);
 
 }  // namespace serin::datasets

@@ -65,7 +65,7 @@ def test_one_argument_says_what_every_image_is_based_on():
     assert re.search(r"^ARG BASE=debian:12-slim$", text, re.M)
 
 
-@pytest.mark.parametrize("name", ["onednn", "cuda"])
+@pytest.mark.parametrize("name", ["onednn", "parquet", "cuda"])
 def test_what_an_image_takes_from_elsewhere_is_pinned_by_its_hash(name):
     lines = [line for line in (ROOT / f"deploy/requirements-{name}.txt").read_text().splitlines() if not line.startswith("#")]
     assert lines and all(re.fullmatch(r"[\w-]+==[\w.]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines), lines

@@ -49,6 +49,9 @@ STARTED = {
 def installed(folder):
     """The program of build/ as the stage that compiles would leave it."""
     images.run("cmake", "--install", ROOT / "build", "--prefix", folder / "opt/serin", "--strip")
+    shutil.copytree(folder / "opt/serin", folder / "opt/serin-parquet", symlinks=True)
+    for component in ("parquet", "contents"):
+        images.run("cmake", "--install", ROOT / "build", "--prefix", folder / "opt/serin-parquet", "--strip", "--component", component)
     return folder
 
 
@@ -103,6 +106,22 @@ def test_the_image_for_gpus_has_what_its_plugin_loads_and_says_that_there_is_no_
     command = ["serin", "bench", "/models/digits/1/model.onnx", "--device", "cuda", "--cuda-plugin", "/opt/serin/lib/libserin_cuda.so"]
     with sandbox.Sandbox(command, {"/models": models}, tmp_path / "opened", root, environment=environment) as opened:
         assert opened.process.wait(60) == 2 and "there is no NVIDIA driver" in opened.log, opened.log
+
+
+@pytest.mark.timeout(7200)
+def test_the_image_for_parquet_has_its_plugin_and_reads_a_table(unpacked, models, tmp_path):
+    config, root, image = unpacked("parquet")
+    added = {path.name for path in (root / "opt/serin/lib").iterdir()} - {path.name for path in (unpacked("serin")[1] / "opt/serin/lib").iterdir()}
+    assert {name.split(".so")[0] for name in added} == {"libserin_parquet", "libarrow", "libparquet"} and len(added) == 3
+    assert "pyarrow" in spdx.parts(root / "opt/serin/share/doc/serin/serin.spdx.json")
+    size = images.compressed(image, tmp_path / "pushed")
+    print(f"{size / 1e6:.1f} MB compressed")
+    assert size <= 130e6
+    shutil.copy(ROOT / "tests/data/tables/mixed.parquet", models / "mixed.parquet")
+    environment = dict(line.split("=", 1) for line in config["Env"])
+    command = [*config["Entrypoint"], "predict", "/models/digits/1/model.onnx", "/models/mixed.parquet", "/models/o.npz", "--map", "pixels=matrix"]
+    with sandbox.Sandbox(command, {"/models": models}, tmp_path / "log", root, environment=environment) as read:
+        assert read.process.wait(60) == 3 and "/models/mixed.parquet, row 0: column 'matrix': has shape [2,3], [64] is wanted" in read.log, read.log
 
 
 def test_a_base_of_another_digest_is_not_built_on(unpacked, tmp_path):

@@ -148,6 +148,41 @@ def test_the_debian_package_is_installed_run_and_removed_by_apt(bare, packages, 
     assert not any(os.path.lexists(root / path) for path in ("usr/bin/serin", "usr/lib/serin", "usr/share/doc/serin"))
 
 
+@pytest.fixture(scope="module")
+def parquet_packages(tmp_path_factory):
+    """(tarball, Debian package) of the plugin for Parquet alone."""
+    if not (ROOT / "build/libserin_parquet.so").exists():
+        pytest.skip("serin was built without Arrow (deploy/install-deps)")
+    folder = tmp_path_factory.mktemp("parquet")
+    images.run("cpack", "--config", ROOT / "build/CPackConfig.cmake", "-B", folder, "-D", "CPACK_PART=parquet", cwd=ROOT / "build")
+    shutil.rmtree(folder / "_CPack_Packages")
+    return sorted(folder.iterdir(), key=lambda path: path.suffix, reverse=True)
+
+
+def test_the_plugin_for_parquet_is_a_package_that_goes_with_the_program(packages, parquet_packages):
+    version = images.run(ROOT / "build/serin", "--version").split()[1]
+    assert [path.name for path in parquet_packages] == [f"serin-parquet-{version}-linux-amd64.tar.gz", f"serin-parquet_{version}_amd64.deb"]
+    assert f"serin (= {version})" in field(parquet_packages[1], "Depends").split(", ")
+    mine, its = (set(re.findall(r" \./(\S+[^/\s])$", images.run("dpkg-deb", "-c", package), re.M)) for package in (parquet_packages[1], packages[1]))
+    libraries = {path.name for path in (ROOT / ".deps/parquet/lib").glob("*.so.*")} | {"libserin_parquet.so"}
+    assert {path for path in mine if "/doc/" not in path} == {f"usr/lib/serin/lib/{name}" for name in libraries}
+    assert {"LICENSE.txt", "NOTICE.txt"} == {path.rsplit("/", 1)[1] for path in mine if path.startswith("usr/lib/serin/share/doc/serin-parquet/")}
+    assert not mine & its  # dpkg refuses a file of two packages
+
+
+def test_the_tarball_reads_parquet_once_that_of_the_plugin_is_unpacked_over_it(unpacked, parquet_packages, tmp_path):
+    shutil.copytree(unpacked, tmp_path / "serin", symlinks=True)
+    command = [tmp_path / "serin/bin/serin", "predict", ROOT / "models/digits/2", ROOT / "tests/data/tables/mixed.parquet", tmp_path / "o.npz", "--map", "pixels=matrix"]
+    before = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert before.returncode == 2 and "Parquet is read with libserin_parquet.so, which is not installed" in before.stderr
+    images.run("tar", "-xf", parquet_packages[0], "--strip-components", "1", "-C", tmp_path / "serin")
+    after = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert after.returncode == 3 and "row 0: column 'matrix': has shape [2,3], [64] is wanted" in after.stderr
+    for library in (tmp_path / "serin/lib").glob("lib*parquet*"):
+        needed = images.run("ldd", library)
+        assert str(ROOT) not in needed and "not found" not in needed, needed
+
+
 @pytest.mark.parametrize("name", ["preact", "eventsource-parser"])
 def test_the_licences_of_the_dashboard_are_those_of_its_packages(name):
     package = ROOT / "router/dashboard/node_modules" / name

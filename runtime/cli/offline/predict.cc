@@ -17,6 +17,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/offline/output_stream.h"
+#include "runtime/cli/offline/parquet_result.h"
 #include "runtime/cli/offline/result_file.h"
 
 namespace serin::cli {
@@ -114,7 +115,8 @@ int run_predict(const PredictOptions& options) {
     map.columns.push_back(*column);
     names.push_back(kept.substr(0, equals));
   }
-  const auto file = make_result_file(options.out, {run.model->outputs(), names, first_kept});
+  const bool as_table = std::filesystem::path(options.out).extension() == ".parquet";
+  const auto file = (as_table ? make_parquet_result : make_result_file)(options.out, {run.model->outputs(), names, first_kept});
   if (!file) return fail_predict(file.error(), kUsage);
   const auto description = describe_run(options.run, run);
   if (!description) return fail_predict(description.error(), kUsage);
@@ -154,7 +156,7 @@ void add_predict(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("predict", "Run a model over all rows of a file and write its answers");
   auto options = std::make_shared<PredictOptions>();
   add_run_flags(*command, options->run);
-  command->add_option("out", options->out, "result: .jsonl, .csv, .tsv or .npz")->required();
+  command->add_option("out", options->out, "result: .jsonl, .csv, .tsv, .npz or .parquet")->required();
   command->add_option("--keep", options->keep, "a column of the data that the result has, too, or NAME=COLUMN; can be given several times")
       ->allow_extra_args(false);
   command->add_flag("--json", options->json, "print one JSON document about the run");

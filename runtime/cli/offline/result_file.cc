@@ -253,7 +253,9 @@ class NpzArrays : public ResultFile {
   const ResultShape shape_;
 };
 
-Status check_names(const ResultShape& shape) {
+}  // namespace
+
+Status check_result_names(const ResultShape& shape) {
   std::set<std::string, std::less<>> names{std::string(kRowName)};
   const auto add = [&](const std::string& name, std::string_view kind) -> Status {
     if (names.insert(name).second) return {};
@@ -264,15 +266,13 @@ Status check_names(const ResultShape& shape) {
   return {};
 }
 
-}  // namespace
-
 Result<std::unique_ptr<const ResultFile>> make_result_file(const std::string& path, ResultShape shape) {
-  SERIN_CHECK(check_names(shape));
+  SERIN_CHECK(check_result_names(shape));
   const std::string ending = std::filesystem::path(path).extension().string();
   if (ending == ".jsonl" || ending == ".ndjson") return std::make_unique<const JsonLines>(std::move(shape));
   if (ending == ".csv" || ending == ".tsv") return std::make_unique<const Csv>(std::move(shape), ending == ".csv" ? ',' : '\t');
-  if (ending != ".npz") return invalid(fmt::format("{}: results are written as .jsonl, .csv, .tsv or .npz", path));
-  if (!shape.kept.empty()) return invalid(path + ": --keep goes with .jsonl, .csv and .tsv");
+  if (ending != ".npz") return invalid(fmt::format("{}: results are written as .jsonl, .csv, .tsv, .npz or .parquet", path));
+  if (!shape.kept.empty()) return invalid(path + ": --keep goes with .jsonl, .csv, .tsv and .parquet");
   for (const steps::TensorFacts& output : shape.outputs)
     if (!npz_descr(output.dtype))
       return invalid(fmt::format("{}: output '{}' is of type {}, which .npz does not hold: write .jsonl", path, output.name,

@@ -27,7 +27,10 @@ struct ResultShape {
   size_t first_kept = 0;          ///< their place in the rows
 };
 
-/// By the ending of the path: .jsonl, .csv, .tsv, .npz. kInvalidArgument: another ending, two results of one name, or something that the
+/// kInvalidArgument: two results of one name.
+Status check_result_names(const ResultShape& shape);
+
+/// By the ending of the path: .jsonl, .csv, .tsv, .npz; parquet_result.h makes the others. kInvalidArgument: another ending, two results of one name, or something that the
 /// format cannot hold.
 Result<std::unique_ptr<const ResultFile>> make_result_file(const std::string& path, ResultShape shape);
 

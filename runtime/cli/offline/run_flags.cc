@@ -18,7 +18,9 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
   command
       .add_option("model", flags.model, "model file, a model's folder with its versions (the highest one runs), or the folder of a version")
       ->required();
-  command.add_option("data", flags.data, ".npz, .jsonl, .csv, .tsv, a folder of pictures with a folder for each class, or COCO's .json")
+  command
+      .add_option("data", flags.data,
+                  ".npz, .jsonl, .csv, .tsv, .parquet, a folder of pictures with a folder for each class, or COCO's .json")
       ->required();
   command
       .add_option("--map", flags.map,

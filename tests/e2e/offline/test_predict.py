@@ -222,11 +222,11 @@ def test_a_run_without_one_good_row_fails(tmp_path):
     ([DIGITS / "9", EVAL, "o.npz"], "digits/9: no such model"),
     ([DIGITS / "2", "nowhere.npz", "o.npz"], "nowhere.npz: no such file or folder"),
     ([DIGITS / "2", DIGITS / "train.py", "o.npz"], "'.py' is no known kind of data"),
-    ([DIGITS / "2", EVAL, "o.txt"], "o.txt: results are written as .jsonl, .csv, .tsv or .npz"),
+    ([DIGITS / "2", EVAL, "o.txt"], "o.txt: results are written as .jsonl, .csv, .tsv, .npz or .parquet"),
     ([DIGITS / "2", EVAL, "o.npz", "--map", "pixel=label"], "the model has no input 'pixel'; inputs: pixels"),
     ([DIGITS / "2", EVAL, "o.npz", "--map", "pixels"], "--map pixels: must be INPUT=COLUMN"),
     ([DIGITS / "2", EVAL, "o.npz", "--map", "pixels=pixel"], "there is no column 'pixel'; did you mean 'pixels'?"),
-    ([DIGITS / "2", EVAL, "o.npz", "--keep", "label"], "--keep goes with .jsonl, .csv and .tsv"),
+    ([DIGITS / "2", EVAL, "o.npz", "--keep", "label"], "--keep goes with .jsonl, .csv, .tsv and .parquet"),
     ([DIGITS / "2", EVAL, "o.csv", "--keep", "name"], "--keep: there is no column 'name'"),
     ([DIGITS / "2", EVAL, "o.npz", "--shard", "3/2"], "--shard 3/2: must be NUMBER/COUNT"),
     ([DIGITS / "2", EVAL, "o.npz", "--isa", "mmx"], "instruction set 'mmx'"),
@@ -270,12 +270,10 @@ def test_a_damaged_compressed_archive_is_refused(digits, tmp_path):
     assert "its size is more than its data can hold" in refused(DIGITS / "2", tmp_path / "bomb.npz", tmp_path / "o.npz")
 
 
-def test_damaged_archives_and_parquet_are_refused(tmp_path):
+def test_damaged_archives_are_refused(tmp_path):
     (tmp_path / "a.npz").write_bytes(EVAL.read_bytes()[:-30])
     assert "not an .npz file" in refused(DIGITS / "2", tmp_path / "a.npz", tmp_path / "o.npz")
     np.savez(tmp_path / "c.npz", pixels=np.zeros((2, 64), np.float32), label=np.zeros(3))
     assert "array 'label' has 3 rows, 'pixels' has 2" in refused(DIGITS / "2", tmp_path / "c.npz", tmp_path / "o.npz")
     np.savez(tmp_path / "e.npz", pixels=np.zeros((0, 64), np.float32))
     assert "e.npz: has no rows" in refused(DIGITS / "2", tmp_path / "e.npz", tmp_path / "o.npz")
-    (tmp_path / "d.parquet").write_bytes(b"PAR1")
-    assert "Parquet is not read; convert it" in refused(DIGITS / "2", tmp_path / "d.parquet", tmp_path / "o.npz")

@@ -215,7 +215,6 @@ TEST_F(Readers, CocoRefusals) {
 }
 
 TEST_F(Readers, UnknownKindsAreNamed) {
-  EXPECT_THAT(why_not("a.parquet", "PAR1"), HasSubstr("Parquet is not read; convert it"));
   EXPECT_THAT(why_not("a.xlsx", ""), HasSubstr("'.xlsx' is no known kind of data"));
   EXPECT_THAT(open((folder_ / "nowhere.csv").string()).error().message, HasSubstr("no such file or folder"));
 }
