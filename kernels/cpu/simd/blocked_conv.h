@@ -199,8 +199,8 @@ void conv_point(const PointPiece& g) {
   g.to.blocks == 2 ? point_tiles<V, 2>(g) : point_tiles<V, 1>(g);
 }
 
-/// With one block there are six sums, and each addition would wait for the last one of its sum: processors with two multiply-adds a cycle, of
-/// four cycles each, need eight. So every second element of k has sums of its own.
+/// One block has six sums, and each addition waits for the last one of its sum. Processors that begin two multiply-adds a cycle, of four
+/// cycles each, need eight. So every second element of k has sums of its own.
 template <class V, bool kBorder, int kPixels, int kBlocks>
 void window_tile(const WindowPiece& g, int64_t pixel, FetchAhead<V>& ahead) {
   constexpr int64_t kWidth = V::kWidth;

@@ -35,8 +35,8 @@ typename V::F exp_in_range(typename V::F x) {
   return V::scale2(y, n);
 }
 
-/// Beyond -104 and 89 the results are 0 and infinity. -104 itself is no limit: Intel's processors take 75 ns for a vector in which an element
-/// scaled by 2^-127 to 2^-152 (by 2^-512, with AVX-512's instruction) underflows, and 1 ns beyond.
+/// Beyond -104 and 89 the results are 0 and infinity. -104 itself is no limit, because of Intel's processors. They take 75 ns for a vector in
+/// which an element underflows from 2^-127 to 2^-152, or to 2^-512 with AVX-512's instruction, and 1 ns beyond.
 template <class V>
 typename V::F exp(typename V::F x) {
   constexpr float kLeast = requires { V::fraction(x); } ? -360.f : -112.f;
