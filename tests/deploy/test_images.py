@@ -119,9 +119,9 @@ def test_the_image_for_parquet_has_its_plugin_and_reads_a_table(unpacked, models
     assert size <= 130e6
     shutil.copy(ROOT / "tests/data/tables/mixed.parquet", models / "mixed.parquet")
     environment = dict(line.split("=", 1) for line in config["Env"])
-    command = [*config["Entrypoint"], "predict", "/models/digits/1/model.onnx", "/models/mixed.parquet", "/models/o.npz", "--map", "pixels=matrix"]
+    command = [*config["Entrypoint"], "eval", "/models/digits/1/model.onnx", "/models/mixed.parquet", "--label", "none", "--map", "pixels=matrix"]
     with sandbox.Sandbox(command, {"/models": models}, tmp_path / "log", root, environment=environment) as read:
-        assert read.process.wait(60) == 3 and "/models/mixed.parquet, row 0: column 'matrix': has shape [2,3], [64] is wanted" in read.log, read.log
+        assert read.process.wait(60) == 2 and "--label: there is no column 'none'; columns: int8, int16" in read.log, read.log
 
 
 def test_a_base_of_another_digest_is_not_built_on(unpacked, tmp_path):

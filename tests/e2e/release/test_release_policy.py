@@ -71,9 +71,9 @@ def test_the_page_has_every_key(tmp_path):
     page = (ROOT / "runtime/cli/release/README.md").read_text()
     headings = set(re.findall(r"^### `([\w.]+)`", page, re.M))
     allowed = set()
-    for owner in "", "slots.blue", "check", "plan", "eval", "load":
-        line = {"": "nothing: 1", "slots.blue": ""}.get(owner, f"{owner}: {{nothing: 1}}")
+    for owner in "", "slots.blue", "check", "plan", "eval", "load", "notify":
+        line = {"": "nothing: 1", "slots.blue": "", "notify": "notify: [{nothing: 1}]"}.get(owner, f"{owner}: {{nothing: 1}}")
         text = (GOOD.replace("blue: {runtimes", "blue: {nothing: 1, runtimes") if owner == "slots.blue" else GOOD) + line + "\n"
-        keys = re.search(r"unknown key 'nothing'.*; allowed: ([\w, ]+)", refusal(tmp_path, text))[1].split(", ")
+        keys = re.search(r"unknown key 'nothing'.*; allowed: ([\w, ]+)", refusal(tmp_path, text))[1].strip().split(", ")
         allowed |= {f"{owner.removesuffix('.blue')}.{key}".lstrip(".") for key in keys}
     assert headings == allowed
