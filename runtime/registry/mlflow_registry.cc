@@ -28,15 +28,17 @@ Origin origin_of(const MlflowVersion& version) {
 }  // namespace
 
 Result<Reference> parse_model_uri(std::string_view uri) {
-  const Error no_uri = invalid(fmt::format("'{}' is not models:/NAME/VERSION, models:/NAME@ALIAS or models:/NAME/latest of MLflow", uri));
-  if (!uri.starts_with(kModels)) return no_uri;
+  const auto no_uri = [&] {
+    return invalid(fmt::format("'{}' is not models:/NAME/VERSION, models:/NAME@ALIAS or models:/NAME/latest of MLflow", uri));
+  };
+  if (!uri.starts_with(kModels)) return no_uri();
   const std::string_view rest = uri.substr(kModels.size());
   const size_t end = rest.find_first_of("/@");
-  if (end == std::string_view::npos || end == 0 || end + 1 == rest.size()) return no_uri;
+  if (end == std::string_view::npos || end == 0 || end + 1 == rest.size()) return no_uri();
   Reference reference{std::string(rest.substr(0, end)), std::string(rest.substr(end + 1))};
   SERIN_CHECK(check_name("model", reference.model));
   SERIN_CHECK(check_name(rest[end] == '@' ? "alias" : "version", reference.version));
-  if (rest[end] == '@' && number_of(reference.version)) return no_uri;
+  if (rest[end] == '@' && number_of(reference.version)) return no_uri();
   return reference;
 }
 

@@ -42,9 +42,9 @@ std::optional<uint64_t> whole_number(const json::value& value, std::string_view 
 }
 
 const json::array& list_at(const json::value& value, std::string_view pointer) {
-  static const json::array kNone;
+  static const json::array none;
   const json::value* const found = json_at::find(value, pointer);
-  return found && found->is_array() ? found->get_array() : kNone;
+  return found && found->is_array() ? found->get_array() : none;
 }
 
 std::string time_of_ms(uint64_t milliseconds) {
@@ -149,12 +149,13 @@ Result<std::vector<ListedFile>> MlflowServer::list(const std::string& root) cons
   while (!left.empty()) {
     const std::string folder = std::move(left.back());
     left.pop_back();
-    const std::string whole = folder.empty() ? root : root + "/" + folder, path = fmt::format("{}?path={}", kProxy, net::escaped(whole));
+    const std::string whole = folder.empty() ? root : fmt::format("{}/{}", root, folder),
+                      path = fmt::format("{}?path={}", kProxy, net::escaped(whole));
     SERIN_TRY(const json::value answer, ask(path));
     for (const json::value& entry : list_at(answer, "/files")) {
       std::string name = json_at::text(entry, "/path");
       name.erase(0, name.rfind('/') + 1);  // some servers answer the whole path
-      std::string place = folder.empty() ? name : folder + "/" + name;
+      std::string place = folder.empty() ? name : fmt::format("{}/{}", folder, name);
       if (!is_safe_path(name) || !is_safe_path(place))
         return Error{Code::kCorrupt, fmt::format("{}: lists '{}', which is no name of a file", files_->url(path), quotable(name))};
       const bool is_folder = json_at::is_true(entry, "/is_dir");

@@ -87,6 +87,7 @@ Result<std::vector<Inputs>> recorded_inputs(const CompareOptions& options, const
   SERIN_TRY(RecordedInputs recorded, read_recorded_inputs(options.recording, signature));
   unfit = std::move(recorded.unfit);
   std::vector<Inputs> all;
+  all.reserve(recorded.requests.size());
   for (RecordedInput& request : recorded.requests)
     all.push_back({fmt::format("request {} of {}", request.id, request.at), std::move(request.values)});
   return all;
