@@ -97,8 +97,9 @@ def main():
         rows.append(serve(name, options.batch))
         table.Table.line(cells(rows[-1]))
     spare = [row["spare"] for row in rows if "spare" in row]
-    print(f"\nServed within the plan: {len(spare)} of {len(rows)}; killed: {sum(row['killed'] for row in rows)}. "
-          f"Spare: {100 * statistics.mean(spare):.1f} % on average, {100 * max(spare):.1f} % at most.")
+    print(f"\nServed within the plan: {len(spare)} of {len(rows)}; killed: {sum(row['killed'] for row in rows)}.")
+    if spare:
+        print(f"Spare: {100 * statistics.mean(spare):.1f} % on average, {100 * max(spare):.1f} % at most.")
     if options.json:
         options.json.write_text(json.dumps({"machine": table.machine(), "rows": rows}, indent=1) + "\n")
 

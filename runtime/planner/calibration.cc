@@ -49,7 +49,7 @@ class Members {
     const json::value* const found = member(key);
     const double value = found && found->is_number() ? found->to_number<double>() : -1;
     complete_ = complete_ && value >= least && value <= most;
-    return value;
+    return complete_ ? value : least;
   }
   bool complete() const { return complete_; }
 

@@ -158,6 +158,11 @@ TEST_P(AlongAxis, LogSumExpOverTheLastAxes) {
     expect_match({.op = op, .inputs = {random_tensor({4, 9, 77}, 1, 5.f)}, .outputs = {{kF32, y}}}, {1e-5, 1e-6});
     expect_match({.op = op, .inputs = {special_values({4, 9, 77})}, .outputs = {{kF32, y}}}, {1e-5, 1e-6});
   }
+  const float infinity = std::numeric_limits<float>::infinity();
+  op.attributes.set("axes", std::vector<int64_t>{-1});
+  const Tensor infinite({4, 3},
+                        std::vector<float>{infinity, 1, -100, -infinity, -infinity, -infinity, infinity, infinity, 2, -100, 0, -1e4f});
+  expect_match({.op = op, .inputs = {infinite}, .outputs = {{kF32, {4}}}}, {1e-5, 1e-6});
 }
 
 TEST_P(AlongAxis, CastBetweenWhatModelsConvert) {

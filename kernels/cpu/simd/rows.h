@@ -244,7 +244,7 @@ void log_sum_exp_rows(const float* x, float* y, int64_t rows, int64_t n) {
   for (int64_t row = 0; row < rows; ++row, x += n) {
     const auto largest = reduce_row<V, Max>(x, n, Max::map);
     const auto max = V::blend(V::equal(V::abs(largest), infinity), V::set(0.f), largest);  // infinity less itself would be NaN
-    y[row] = (math::log<V>(reduce_row<V, Sum>(x, n, [max](typename V::F v) { return math::exp_of_difference<V>(v - max); })) + max)[0];
+    y[row] = (math::log<V>(reduce_row<V, Sum>(x, n, [max](typename V::F v) { return math::exp<V>(v - max); })) + max)[0];
   }
 }
 

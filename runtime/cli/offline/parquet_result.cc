@@ -1,11 +1,13 @@
 // parquet_result.cc: the type of a column that is kept is known once all blocks are there: a column of CSV has no type, and one of JSON may
-// begin with nulls. So a block stores the types that it has seen, in front of its rows, and joining unites them before it writes.
+// begin with nulls. Whether texts of an output are bytes is known then, too. So a block stores the types that it has seen, in front of its rows, and
+// joining unites them before it writes.
 
 #include "runtime/cli/offline/parquet_result.h"
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
+#include <span>
 
 #include "runtime/base/utf8.h"
 #include "runtime/cli/offline/npz_writer.h"
@@ -18,12 +20,18 @@ namespace {
 using datasets::Cell;
 using datasets::columnar::TableColumn;
 
-constexpr size_t kTypeBytes = 3;  // of a kept column in a block: dtype, rank, whether texts are bytes
+constexpr size_t kTypeBytes = 3;  // of each column in a block but that of the row: dtype, rank, whether texts are bytes
 
 TableColumn type_of_cell(const Cell& cell) {
   if (cell.kind == Cell::Kind::kMissing) return {};
   if (cell.kind == Cell::Kind::kNumbers) return {{}, cell.numbers.dtype, cell.numbers.shape.rank(), false};
   return {{}, DType::kString, 0, !is_utf8(cell.text)};
+}
+
+bool has_bytes(const TensorView& view) {
+  if (view.dtype != DType::kString) return false;
+  const std::span<const std::string> texts(view.as<const std::string>(), static_cast<size_t>(view.elements()));
+  return !std::ranges::all_of(texts, [](const std::string& text) { return is_utf8(text); });
 }
 
 /// Makes `column` a type of both. A type of values that are all missing goes with every other.
@@ -61,30 +69,35 @@ class ParquetResult : public ResultFile {
         cells.push_back(rows.cell(row, shape_.first_kept + i));
         SERIN_CHECK(unite(columns[1 + i], type_of_cell(cells.back())));
       }
-      for (const TensorView& view : answers.row(row)) cells.push_back({Cell::Kind::kNumbers, view, {}});
+      for (const TensorView& view : answers.row(row)) {
+        TableColumn& column = columns[cells.size() % columns.size()];
+        column.bytes = column.bytes || has_bytes(view);
+        cells.push_back({Cell::Kind::kNumbers, view, {}});
+      }
     }
     std::string block;
-    for (size_t i = 0; i < shape_.kept.size(); ++i) {
-      const TableColumn& kept = columns[1 + i];
-      block += {static_cast<char>(kept.dtype), static_cast<char>(kept.rank), static_cast<char>(kept.bytes)};
-    }
+    for (const TableColumn& column : std::span(columns).subspan(1))
+      block += {static_cast<char>(column.dtype), static_cast<char>(column.rank), static_cast<char>(column.bytes)};
     SERIN_TRY(const std::string encoded, plugin_.encode(columns, cells));
     return block + encoded;
   }
 
   Status join(const std::string& path, int64_t blocks, const std::function<Result<std::string>(int64_t)>& read) const override {
     std::vector<TableColumn> columns = columns_;
-    for (int64_t block = 0; block < blocks && !shape_.kept.empty(); ++block) {
+    const bool known = std::ranges::none_of(std::span(columns).subspan(1), [](const TableColumn& column) {
+      return column.dtype == DType::kUndefined || column.dtype == DType::kString;
+    });
+    for (int64_t block = 0; block < blocks && !known; ++block) {
       SERIN_TRY(const std::string text, read(block));
       SERIN_TRY(const std::vector<TableColumn> found, columns_of(text));
-      for (size_t i = 1; i <= shape_.kept.size(); ++i) SERIN_CHECK(unite(columns[i], found[i]));
+      for (size_t i = 1; i < columns.size(); ++i) SERIN_CHECK(unite(columns[i], found[i]));
     }
     SERIN_TRY(auto out, OutputStream::create(path));
     SERIN_TRY(const auto writer, plugin_.write(columns, [&](std::string_view bytes) { return out.write(bytes); }));
     for (int64_t block = 0; block < blocks; ++block) {
       SERIN_TRY(const std::string text, read(block));
       SERIN_TRY(const std::vector<TableColumn> found, columns_of(text));
-      SERIN_CHECK(writer->append(found, std::string_view(text).substr(kTypeBytes * shape_.kept.size())));
+      SERIN_CHECK(writer->append(found, std::string_view(text).substr(type_bytes())));
     }
     SERIN_CHECK(writer->finish());
     return out.finish();
@@ -94,14 +107,15 @@ class ParquetResult : public ResultFile {
   /// The columns of a block. Blocks come from a store that has checked them.
   Result<std::vector<TableColumn>> columns_of(std::string_view block) const {
     std::vector<TableColumn> columns = columns_;
-    if (block.size() < kTypeBytes * shape_.kept.size()) return Error{Code::kCorrupt, "a stored block is damaged"};
-    for (size_t i = 0; i < shape_.kept.size(); ++i, block.remove_prefix(kTypeBytes)) {
-      columns[1 + i].dtype = static_cast<DType>(block[0]);
-      columns[1 + i].rank = static_cast<unsigned char>(block[1]);
-      columns[1 + i].bytes = block[2] != 0;
+    if (block.size() < type_bytes()) return Error{Code::kCorrupt, "a stored block is damaged"};
+    for (size_t i = 1; i < columns.size(); ++i, block.remove_prefix(kTypeBytes)) {
+      columns[i].dtype = static_cast<DType>(block[0]);
+      columns[i].rank = static_cast<unsigned char>(block[1]);
+      columns[i].bytes = block[2] != 0;
     }
     return columns;
   }
+  size_t type_bytes() const { return kTypeBytes * (columns_.size() - 1); }
 
   const ResultShape shape_;
   const datasets::columnar::Plugin plugin_;

@@ -99,6 +99,7 @@ Comparison compare(const TensorView& actual, const TensorView& expected, const T
                                 : a == b || (std::isnan(a) && std::isnan(b));
     if (equal) continue;
     if (result.mismatches++ == 0) first = i;
+    result.not_finite = result.not_finite || !finite;
   }
   result.relative_l2 = square > 0 ? std::sqrt(error_square / square) : 0;
   result.match = result.mismatches == 0;

@@ -20,6 +20,7 @@ struct Comparison {
   int64_t max_absolute_at = -1, max_relative_at = -1;  ///< index of the element; -1: all are equal
   double relative_l2 = 0;                              ///< |a - b| / |b| as vectors, over the same elements
   int64_t mismatches = 0;
+  bool not_finite = false;  ///< an element that differs is NaN or infinite in one of them
 };
 
 /// Floats match if |a - b| <= rtol |b| + atol max|b|. NaN equals NaN, and infinities equal themselves. Everything else, dtype and shape

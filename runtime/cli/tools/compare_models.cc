@@ -64,6 +64,7 @@ Result<Version> load(graph::Graph graph, std::span<const graph::ValueId> results
 struct Inputs {
   std::string name;
   std::vector<engine::Value> values;
+  std::string request = {};  // its ID, if it was recorded
 };
 
 /// As clients see the model; `shown`: outputs before those of its own.
@@ -89,7 +90,7 @@ Result<std::vector<Inputs>> recorded_inputs(const CompareOptions& options, const
   std::vector<Inputs> all;
   all.reserve(recorded.requests.size());
   for (RecordedInput& request : recorded.requests)
-    all.push_back({fmt::format("request {} of {}", request.id, request.at), std::move(request.values)});
+    all.push_back({fmt::format("request {} of {}", request.id, request.at), std::move(request.values), request.id});
   return all;
 }
 
@@ -142,12 +143,15 @@ struct ComparedSet {
   std::vector<OutputDifference> outputs;
   bool match = true;
 
-  /// The largest relative L2 error of an output; infinite: one has another type or shape.
+  /// The largest relative L2 error of an output that differs. Infinite where that says nothing: another type or shape, a NaN or an infinity
+  /// instead of a number, anything instead of zeros. Negative: none differs.
   double error() const {
-    double largest = 0;
-    for (const OutputDifference& output : outputs)
-      if (!output.comparison.match)
-        largest = std::max(largest, output.comparison.max_absolute_at < 0 ? HUGE_VAL : output.comparison.relative_l2);
+    double largest = -1;
+    for (const OutputDifference& output : outputs) {
+      const Comparison& found = output.comparison;
+      if (found.match) continue;
+      largest = std::max(largest, found.max_absolute_at < 0 || found.not_finite || found.relative_l2 == 0 ? HUGE_VAL : found.relative_l2);
+    }
     return largest;
   }
 };
@@ -262,11 +266,18 @@ Result<Compared> compare_all(const CompareOptions& options, const Engine& engine
   SERIN_TRY(const std::vector<Inputs> all,
             recorded ? recorded_inputs(options, signature_of(options.reference, reference, firsts.size()), compared.unfit)
                      : read_inputs(options, *reference.model));
+  std::optional<Error> failed;
   for (const Inputs& inputs : all) {
     auto one = compare_on(inputs, compared.pairing, reference, candidate, options.tolerance);
-    if (!one) return one.error().in(inputs.name);
-    compared.sets.push_back(*std::move(one));
+    if (one) {
+      compared.sets.push_back(*std::move(one));
+      continue;
+    }
+    failed = one.error().in(inputs.name);
+    if (!recorded) return *failed;
+    compared.unfit.push_back({inputs.request, one.error().message});  // a client may have sent what no model answers
   }
+  if (compared.sets.empty() && failed) return *failed;
   return compared;
 }
 

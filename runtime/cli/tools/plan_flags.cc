@@ -69,7 +69,7 @@ void add_plan_flags(CLI::App& command, PlanOptions& options) {
       ->check(between(0.1, 3600.0));
   command.add_option("--calibration", options.calibration,
                      "file with what was learnt; default: serin/plan.json in $XDG_CACHE_HOME or in ~/.cache");
-  command.add_flag("--leave-out", options.leave_out, "predict each model without what was measured on it");
+  auto* leave_out = command.add_flag("--leave-out", options.leave_out, "predict each model without what was measured on it");
   add_load_flags(command, options.load);
   auto* made = add_template_flags(command, options.from_template);
   command.add_flag("--smoke", options.smoke, "load, warm up and check the model on this machine first; exit code 1 if that fails");
@@ -91,7 +91,8 @@ void add_plan_flags(CLI::App& command, PlanOptions& options) {
       .add_flag(
           "--keep", options.keep,
           "keep the factor by which runs of the observed servers took longer than planned, for later plans of these models on this machine")
-      ->needs(observe_flag);
+      ->needs(observe_flag)
+      ->excludes(leave_out);
   add_prometheus_flags(command, options.prometheus);
   fleet->excludes(made);
   command.add_option("--html", options.html, "file for the answer as one page with plots");

@@ -186,8 +186,9 @@ class ParquetWriter : public TableWriter {
     return done([&]() -> arrow::Status {
       arrow::io::BufferReader bytes(std::make_shared<arrow::Buffer>(block));
       const arrow::ipc::DictionaryMemo none;
-      ARROW_ASSIGN_OR_RAISE(auto batch,
-                            arrow::ipc::ReadRecordBatch(schema_of(columns), &none, arrow::ipc::IpcReadOptions::Defaults(), &bytes));
+      auto options = arrow::ipc::IpcReadOptions::Defaults();
+      options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;  // a block lies at any address
+      ARROW_ASSIGN_OR_RAISE(auto batch, arrow::ipc::ReadRecordBatch(schema_of(columns), &none, options, &bytes));
       ARROW_ASSIGN_OR_RAISE(batch, with_types(*batch));
       if (group_bytes_ > kRowGroupBytes) {
         ARROW_RETURN_NOT_OK(writer_->NewBufferedRowGroup());

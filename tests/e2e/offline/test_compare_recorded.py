@@ -120,6 +120,21 @@ def test_the_text_shows_the_worst_first(recorded):
     assert same.returncode == 0 and "0 of 4 recorded requests have other outputs" in same.stdout
 
 
+def test_a_request_that_fails_to_run_is_counted(recorded):
+    """Versions that both answer batches of two rows only: that of generate has one."""
+    from onnx import helper, numpy_helper, save
+
+    for name in "first", "second":
+        nodes = [helper.make_node("Gather", ["x", "one"], ["row"], axis=0), helper.make_node("Identity", ["row"], ["y"])]
+        width = ROWS.shape[1]
+        graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info("x", 1, ["N", width])], [helper.make_tensor_value_info("y", 1, [1, width])],
+                                  [numpy_helper.from_array(np.array([1]), "one")])
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), recorded / f"{name}.onnx")
+    done = serin("compare", recorded / "first.onnx", recorded / "second.onnx", "--recording", recorded / "oip.recording", "--key", recorded / "recording.key")
+    assert done.returncode == 0 and "0 of 3 recorded requests have other outputs" in done.stdout, done.stdout + done.stderr
+    assert "1 recorded requests do not fit" in done.stdout and "out of range" in done.stdout, done.stdout
+
+
 def test_inputs_that_were_redacted_are_named(recorded):
     said = compare(recorded, "secret", code=3)
     assert "'/inputs/0/data/3' is a part of its inputs, and `redact` of router.yaml removed it" in said

@@ -240,6 +240,21 @@ def test_tensors_of_every_type_are_written_and_read_again(tmp_path, kind):
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "first.npz").read_bytes()
 
 
+@pytest.mark.parametrize("texts, kind", [([b"a", b"\xe4\xbd\xa0"], pa.string()), ([b"a", b"\xff\xfe"], pa.binary())])
+def test_texts_of_a_model_are_bytes_where_they_are_no_utf8(tmp_path, texts, kind):
+    """The second block alone has the other text."""
+    node = helper.make_node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", keys_int64s=[0, 1], values_strings=texts)
+    ends = [helper.make_tensor_value_info(name, dtype, ["N"]) for name, dtype in (("x", TensorProto.INT64), ("y", TensorProto.STRING))]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
+    onnx.save(helper.make_model(helper.make_graph([node], "g", ends[:1], ends[1:]), opset_imports=opsets), tmp_path / "model.onnx")
+    numbers = [0] * 5000 + [1]
+    pq.write_table(pa.table({"x": pa.array(numbers, pa.int64())}), tmp_path / "in.parquet")
+    predict(tmp_path / "model.onnx", tmp_path / "in.parquet", tmp_path / "out.parquet", "--keep", "x")
+    found = pq.read_table(tmp_path / "out.parquet")
+    assert found.schema.field("y").type == kind
+    assert found.column("y").to_pylist() == [texts[number] if kind == pa.binary() else texts[number].decode() for number in numbers]
+
+
 def test_columns_of_other_formats_are_kept_as_texts(tmp_path, digits):
     lines = [{"pixels": pixels.tolist(), "id": f"no {i}", "value": i, "list": [i, "a"]} for i, pixels in enumerate(digits["pixels"][:30])]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

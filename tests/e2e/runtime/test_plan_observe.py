@@ -150,4 +150,6 @@ def test_bad_corrections_are_named(plan, tmp_path):
         assert said in plan("--calibration", file, code=2).stderr, bad
     file.write_text(json.dumps({key: value for key, value in content.items() if key != "corrections"}))
     assert plan("--calibration", file).returncode == 0  # of an earlier build
-    assert "--keep" in plan("--keep", code=2).stderr
+    assert "--keep" in plan("--keep", code=2).stderr and "--leave-out" in plan("--keep", "--observe", "127.0.0.1:1", "--leave-out", code=2).stderr
+    file.write_text(json.dumps({**content, "samples": [{**content["samples"][0], "threads": 1e300}]}))
+    assert "samples[0] is no sample" in plan("--calibration", file, code=2).stderr

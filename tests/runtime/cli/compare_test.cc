@@ -48,6 +48,12 @@ TEST(Compare, IntegersExactly) {
   EXPECT_FALSE(compared<int64_t>({large + 1}, {large}).match);
 }
 
+TEST(Compare, TellsOfDifferencesThatAreNoNumbers) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(compared<float>({nan, 2}, {1, 2}).not_finite);
+  EXPECT_FALSE(compared<float>({nan, 3}, {nan, 2}).not_finite);  // equal, and another one that is a number
+}
+
 TEST(Compare, SaysWhereTheLargestErrorsAre) {
   const auto result = compared<float>({1, 2.5F, 101}, {1, 2, 100});
   EXPECT_FALSE(result.match);

@@ -37,12 +37,12 @@ bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; }) && text.find("=?") == std::string_view::npos;
 }
 
-/// RFC 2047: words of at most 75 characters, a line each, that end between two characters of UTF-8.
+/// RFC 2047: lines of at most 76 characters, a word each, that end between two characters of UTF-8. The first line begins with "Subject: ".
 std::string encoded_words(std::string_view text) {
-  constexpr size_t kMostBytes = 45;  // 60 characters of base64
+  constexpr size_t kMostBytes = 45, kMostOfFirst = 39;  // 60 and 52 characters of base64
   std::string words;
   while (!text.empty()) {
-    size_t bytes = std::min(kMostBytes, text.size());
+    size_t bytes = std::min(words.empty() ? kMostOfFirst : kMostBytes, text.size());
     while (bytes < text.size() && bytes > 1 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;
     std::string base64(4 * ((bytes + 2) / 3), '\0');
     EVP_EncodeBlock(reinterpret_cast<unsigned char*>(base64.data()), reinterpret_cast<const unsigned char*>(text.data()),
