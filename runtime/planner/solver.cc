@@ -2,12 +2,9 @@
 
 #include "runtime/planner/solver.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <vector>
-
-#include "runtime/base/file.h"
+#include "runtime/base/plugin_file.h"
 #include "runtime/planner/cbc/plugin.h"
 
 namespace serin::planner {
@@ -15,28 +12,13 @@ namespace {
 
 constexpr const char* kSolverFile = "libserin_packing.so";
 
-std::vector<std::string> solver_candidates(const std::string& path) {
-  if (!path.empty()) return {path};
-  const std::string folder = program_folder();
-  return {folder + "/" + kSolverFile, folder + "/../lib/" + kSolverFile};
-}
-
 }  // namespace
 
 Result<Solver> Solver::open(const std::string& path) {
-  void* library = nullptr;
-  std::string reasons;
-  for (const std::string& candidate : solver_candidates(path)) {
-    library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library) break;
-    reasons += (reasons.empty() ? "" : "; ") + std::string(dlerror());
-  }
-  if (!library) return Error{Code::kNotFound, fmt::format("an exact answer needs {}: {}", kSolverFile, reasons)};
-  const auto entry = reinterpret_cast<cbc::PluginEntry>(dlsym(library, cbc::kPluginEntry));
-  if (!entry) return Error{Code::kNotFound, fmt::format("{} is no plugin of Serin: {}", path, dlerror())};
   const auto plugin = std::make_shared<cbc::Plugin>();
-  if (!entry(cbc::kPluginVersion, plugin.get()))
-    return Error{Code::kFailedPrecondition, fmt::format("{} is of another build than this program", kSolverFile)};
+  SERIN_CHECK(open_plugin(
+      {.file = kSolverFile, .entry = cbc::kPluginEntry, .missing = fmt::format("an exact answer needs {}", kSolverFile), .path = path},
+      cbc::kPluginVersion, *plugin));
   return Solver(plugin);
 }
 

@@ -3,7 +3,6 @@
 
 #include "runtime/cli/release/mail_sender.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <filesystem>
 
 #include "runtime/base/file.h"
+#include "runtime/base/plugin_file.h"
 #include "runtime/cli/release/mail/plugin.h"
 #include "runtime/net/http.h"
 
@@ -51,23 +51,6 @@ Result<std::string> password_of(const MailReceiver& receiver) {
   text = text.substr(0, text.find_first_of("\r\n"));
   if (text.empty()) return invalid((receiver.password.empty() ? receiver.password_variable : receiver.password) + ": has no password");
   return text;
-}
-
-Result<mail::Plugin> open_plugin() {
-  const std::string folder = program_folder();
-  void* library = nullptr;
-  std::string reasons;
-  for (const std::string& candidate : {folder + "/" + kMailFile, folder + "/../lib/" + kMailFile}) {
-    library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library) break;
-    reasons += (reasons.empty() ? "" : "; ") + std::string(dlerror());
-  }
-  if (!library) return Error{Code::kNotFound, fmt::format("mail needs {}: {}", kMailFile, reasons)};
-  const auto entry = reinterpret_cast<mail::PluginEntry>(dlsym(library, mail::kPluginEntry));
-  mail::Plugin plugin;
-  if (!entry || !entry(mail::kPluginVersion, &plugin))
-    return Error{Code::kFailedPrecondition, fmt::format("{} is of another build than this program", kMailFile)};
-  return plugin;
 }
 
 void read_login(const config::Node& node, const std::string& folder, MailReceiver& receiver, config::Problems& problems) {
@@ -123,7 +106,9 @@ MailReceiver read_mail(const config::Node& node, const std::string& folder, conf
 }
 
 Status send_mail(const MailReceiver& receiver, const std::string& subject, const std::string& text, const std::string& json) {
-  SERIN_TRY(const mail::Plugin plugin, open_plugin());
+  mail::Plugin plugin;
+  SERIN_CHECK(open_plugin({.file = kMailFile, .entry = mail::kPluginEntry, .missing = fmt::format("mail needs {}", kMailFile)},
+                          mail::kPluginVersion, plugin));
   mail::Mail made{.server = receiver.server,
                   .secure = receiver.secure,
                   .ca = receiver.ca,

@@ -19,6 +19,7 @@
 #include "runtime/cli/tools/recorded_inputs.h"
 #include "runtime/samples/data_sets.h"
 #include "runtime/samples/made_up_tensors.h"
+#include "runtime/serving/scheduling/signature.h"
 
 namespace serin::cli {
 namespace {
@@ -66,22 +67,6 @@ struct Inputs {
   std::vector<engine::Value> values;
   std::string request = {};  // its ID, if it was recorded
 };
-
-/// As clients see the model; `shown`: outputs before those of its own.
-protocol::Signature signature_of(const std::string& path, const Version& version, size_t shown) {
-  const auto is_parsed = [&](const std::string& input) {
-    return std::ranges::any_of(version.graph.nodes(graph::Op::kParseExample),
-                               [&](graph::NodeId node) { return version.graph.value(version.graph.input(node, 0)).name == input; });
-  };
-  protocol::Signature signature{.model = path, .inputs = {}, .outputs = {}};
-  for (const engine::TensorInfo& info : version.model->inputs()) {
-    signature.inputs.push_back({info.name, info.dtype, info.shape, info.ranked});
-    signature.inputs.back().examples = is_parsed(info.name);
-  }
-  for (const engine::TensorInfo& info : version.model->outputs().subspan(shown))
-    signature.outputs.push_back({info.name, info.dtype, info.shape, info.ranked});
-  return signature;
-}
 
 Result<std::vector<Inputs>> recorded_inputs(const CompareOptions& options, const protocol::Signature& signature,
                                             std::vector<UnfitRequest>& unfit) {
@@ -264,7 +249,10 @@ Result<Compared> compare_all(const CompareOptions& options, const Engine& engine
   SERIN_TRY(const Version candidate, load(std::move(second), seconds, options.candidate, options, engine));
   const bool recorded = !options.recording.file.empty();
   SERIN_TRY(const std::vector<Inputs> all,
-            recorded ? recorded_inputs(options, signature_of(options.reference, reference, firsts.size()), compared.unfit)
+            recorded ? recorded_inputs(options,
+                                       serving::signature_of(options.reference, reference.model->inputs(),
+                                                             reference.model->outputs().subspan(firsts.size()), reference.graph),
+                                       compared.unfit)
                      : read_inputs(options, *reference.model));
   std::optional<Error> failed;
   for (const Inputs& inputs : all) {

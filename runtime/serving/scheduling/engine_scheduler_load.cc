@@ -17,6 +17,7 @@
 #include "runtime/samples/precision.h"
 #include "runtime/serving/scheduling/batch_curve.h"
 #include "runtime/serving/scheduling/engine_scheduler.h"
+#include "runtime/serving/scheduling/signature.h"
 #include "runtime/serving/scheduling/sizes.h"
 #include "runtime/serving/scheduling/warmup.h"
 
@@ -24,26 +25,6 @@ namespace serin::serving {
 namespace {
 
 constexpr size_t kInstancesOfADevice = 2;  // while one computes, the other's rows are gathered, copied and handed out
-
-std::vector<protocol::TensorSpec> specs_of(std::span<const engine::TensorInfo> infos) {
-  std::vector<protocol::TensorSpec> specs;
-  for (const engine::TensorInfo& info : infos) specs.push_back({info.name, info.dtype, info.shape, info.ranked});
-  return specs;
-}
-
-/// Null: requests bring it. The view keeps alive what it shows.
-std::shared_ptr<const TensorView> standard_of(const graph::Graph& graph, const std::string& input) {
-  const auto stored = graph.standard_inputs.find(input);
-  if (stored == graph.standard_inputs.end()) return nullptr;
-  const auto held = std::make_shared<const std::pair<graph::ConstantPtr, TensorView>>(stored->second, engine::view_of(*stored->second));
-  return {held, &held->second};
-}
-
-/// Whether the model parses what comes in that input as serialized tf.Example messages.
-bool parses_examples(const graph::Graph& graph, const std::string& input) {
-  return std::ranges::any_of(graph.nodes(graph::Op::kParseExample),
-                             [&](graph::NodeId node) { return graph.value(graph.input(node, 0)).name == input; });
-}
 
 Status check_tensors(std::span<const engine::TensorInfo> infos) {
   for (const engine::TensorInfo& info : infos) {
@@ -202,12 +183,7 @@ void EngineScheduler::say_batching(const ModelSettings& settings) {
 }
 
 Status EngineScheduler::read_signature(const ModelSettings& settings) {
-  const graph::Graph::Signature& named = engine_->graph().signature;
-  signature_ = {name_, specs_of(engine_->inputs()), specs_of(engine_->outputs()), named.name, named.method};
-  for (protocol::TensorSpec& input : signature_.inputs) {
-    input.standard = standard_of(engine_->graph(), input.name);
-    input.examples = parses_examples(engine_->graph(), input.name);
-  }
+  signature_ = signature_of(name_, engine_->inputs(), engine_->outputs(), engine_->graph());
   for (const std::string& name : settings.optional_inputs)
     if (!engine_->graph().standard_inputs.contains(name))
       log::info("{}: input '{}' is optional, but the model stores no value for it: every request brings it", name_, name);

@@ -2,14 +2,13 @@
 //
 // The plugin is never closed: OpenCV keeps objects for each thread, which end after any call.
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "runtime/base/file.h"
+#include "runtime/base/plugin_file.h"
 #include "runtime/steps/vision/opencv/plugin.h"
 #include "runtime/steps/vision/text_boxes.h"
 
@@ -18,12 +17,6 @@ namespace {
 
 constexpr const char* kVisionFile = "libserin_vision.so";
 constexpr float kSameLine = 10;  // pixels
-
-std::vector<std::string> vision_candidates(const std::string& path) {
-  if (!path.empty()) return {path};
-  const std::string folder = program_folder();
-  return {folder + "/" + kVisionFile, folder + "/../lib/" + kVisionFile};
-}
 
 }  // namespace
 
@@ -40,19 +33,12 @@ void sort_as_read(std::vector<TextBox>& boxes) {
 }
 
 Result<Vision> Vision::open(const std::string& path) {
-  void* library = nullptr;
-  std::string reasons;
-  for (const std::string& candidate : vision_candidates(path)) {
-    library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library) break;
-    reasons += (reasons.empty() ? "" : "; ") + std::string(dlerror());
-  }
-  if (!library) return Error{Code::kNotFound, fmt::format("text boxes, crops and cubic resizing need {}: {}", kVisionFile, reasons)};
-  const auto entry = reinterpret_cast<vision::PluginEntry>(dlsym(library, vision::kPluginEntry));
-  if (!entry) return Error{Code::kNotFound, fmt::format("{} is no plugin of Serin: {}", path, dlerror())};
   const auto plugin = std::make_shared<vision::Plugin>();
-  if (!entry(vision::kPluginVersion, plugin.get()))
-    return Error{Code::kFailedPrecondition, fmt::format("{} is of another build than this program", kVisionFile)};
+  SERIN_CHECK(open_plugin({.file = kVisionFile,
+                           .entry = vision::kPluginEntry,
+                           .missing = fmt::format("text boxes, crops and cubic resizing need {}", kVisionFile),
+                           .path = path},
+                          vision::kPluginVersion, *plugin));
   return Vision(plugin);
 }
 
