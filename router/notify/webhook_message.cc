@@ -9,6 +9,7 @@
 
 #include "router/config/signing_keys.h"
 #include "router/view/history.h"
+#include "runtime/base/base64.h"
 #include "runtime/base/schema_json.h"
 
 namespace serin::router {
@@ -53,12 +54,6 @@ constexpr auto kGateQuestion = schema::object<GateQuestion>(
     schema::field("reason", &GateQuestion::reason, "A sentence for users."),
     schema::field<kNoMetadata>("metadata", &GateQuestion::metadata, ""));
 
-std::string base64(const unsigned char* bytes, size_t size) {
-  std::string text(4 * ((size + 2) / 3), '\0');
-  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes, static_cast<int>(size));
-  return text;
-}
-
 }  // namespace
 
 std::string signature(const std::vector<std::string>& keys, std::string_view id, int64_t unix_seconds, std::string_view body) {
@@ -69,7 +64,7 @@ std::string signature(const std::vector<std::string>& keys, std::string_view id,
     unsigned int size = 0;
     HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(content.data()), content.size(),
          code.data(), &size);
-    value += (value.empty() ? "v1," : " v1,") + base64(code.data(), size);
+    value += (value.empty() ? "v1," : " v1,") + encode_base64({reinterpret_cast<const char*>(code.data()), size});
   }
   return value;
 }

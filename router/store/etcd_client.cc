@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "kernels/mutex.h"
+#include "runtime/base/base64.h"
 #include "runtime/base/sleeper.h"
 #include "runtime/net/session.h"
 
@@ -63,14 +64,6 @@ net::Outgoing post(std::string_view path, Body body, const std::string& token) {
 }
 
 }  // namespace
-
-std::string base64(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), reinterpret_cast<const unsigned char*>(bytes.data()),
-                                   static_cast<int>(bytes.size()));
-  text.resize(static_cast<size_t>(size));
-  return text;
-}
 
 std::string from_base64(std::string_view text) {
   std::string bytes(text.size() / 4 * 3 + 1, '\0');
@@ -132,7 +125,8 @@ struct EtcdClient::State {
 
 EtcdWatch::EtcdWatch(EtcdClient::State& client, const std::string& prefix, std::function<void()> look_again)
     : client_(client),
-      body_(text_of({{"create_request", json::object{{"key", base64(prefix)}, {"range_end", base64(after_prefix(prefix))}}}})),
+      body_(
+          text_of({{"create_request", json::object{{"key", encode_base64(prefix)}, {"range_end", encode_base64(after_prefix(prefix))}}}})),
       look_again_(std::move(look_again)),
       session_({.connect_timeout = client.options.timeout, .tls = client.options.tls}),
       thread_([this] { run(); }) {}

@@ -3,7 +3,7 @@
 // API: https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway
 //
 //   EtcdClient etcd({.endpoints = {{"10.0.0.1", 2379}, {"10.0.0.2", 2379}}});
-//   SERIN_TRY(const json::object answer, etcd.call("/v3/kv/range", {{"key", base64("/serin/leader")}}));
+//   SERIN_TRY(const json::object answer, etcd.call("/v3/kv/range", {{"key", encode_base64("/serin/leader")}}));
 //   etcd.watch("/serin/live/", [] { look_again(); });
 //
 // Properties of its JSON: bytes are base64, 64-bit integers are strings, and fields that are zero or false are omitted (a lost compare is a
@@ -32,7 +32,6 @@ struct EtcdOptions {
   std::shared_ptr<const net::TlsContext> tls;  ///< for endpoints that are secure
 };
 
-std::string base64(std::string_view bytes);
 /// Empty if invalid.
 std::string from_base64(std::string_view text);
 /// The end of the key range that begins with `prefix`, which ends with '/'.

@@ -1,6 +1,7 @@
 #include "router/store/etcd_messages.h"
 
 #include "router/store/etcd_client.h"
+#include "runtime/base/base64.h"
 
 namespace serin::store {
 
@@ -14,7 +15,7 @@ std::string text_of(const json::object& object, std::string_view key) {
 }
 
 json::object compare(const char* target, const char* field, const std::string& key, int64_t revision) {
-  return {{"target", target}, {"key", base64(key)}, {"result", "EQUAL"}, {field, std::to_string(revision)}};
+  return {{"target", target}, {"key", encode_base64(key)}, {"result", "EQUAL"}, {field, std::to_string(revision)}};
 }
 
 }  // namespace
@@ -43,18 +44,18 @@ bool succeeded(const json::object& answer) {
 }
 
 json::object put(const std::string& key, const std::string& value, int64_t lease) {
-  json::object request{{"key", base64(key)}, {"value", base64(value)}};
+  json::object request{{"key", encode_base64(key)}, {"value", encode_base64(value)}};
   if (lease != 0) request["lease"] = std::to_string(lease);
   return {{"request_put", std::move(request)}};
 }
 json::object remove_range(const std::string& from, const std::string& to) {
-  return {{"request_delete_range", json::object{{"key", base64(from)}, {"range_end", base64(to)}}}};
+  return {{"request_delete_range", json::object{{"key", encode_base64(from)}, {"range_end", encode_base64(to)}}}};
 }
-json::object remove(const std::string& key) { return {{"request_delete_range", json::object{{"key", base64(key)}}}}; }
+json::object remove(const std::string& key) { return {{"request_delete_range", json::object{{"key", encode_base64(key)}}}}; }
 json::object created_is(const std::string& key, int64_t revision) { return compare("CREATE", "create_revision", key, revision); }
 json::object modified_is(const std::string& key, int64_t revision) { return compare("MOD", "mod_revision", key, revision); }
 json::object lease_is(const std::string& key, int64_t lease) { return compare("LEASE", "lease", key, lease); }
-json::object get(const std::string& key) { return {{"request_range", json::object{{"key", base64(key)}}}}; }
+json::object get(const std::string& key) { return {{"request_range", json::object{{"key", encode_base64(key)}}}}; }
 
 std::optional<KeyValue> read_response(const json::object& answer, size_t index) {
   const json::value* responses = answer.if_contains("responses");

@@ -13,6 +13,7 @@
 #include "kernels/mutex.h"
 #include "router/store/etcd_state.h"
 #include "router/store/record_json.h"
+#include "runtime/base/base64.h"
 
 namespace serin::store {
 namespace {
@@ -76,7 +77,7 @@ Status EtcdStore::read_state(const KeyValue& kv, bool leads, Snapshot& snapshot)
 
 Result<Snapshot> EtcdStore::look(bool agreed) {
   const std::string prefix = keys_.live("");
-  json::object request{{"key", base64(prefix)}, {"range_end", base64(after_prefix(prefix))}};
+  json::object request{{"key", encode_base64(prefix)}, {"range_end", encode_base64(after_prefix(prefix))}};
   if (!agreed) request["serializable"] = true;
   SERIN_TRY(const json::object answer, range(request));
   Snapshot snapshot;
@@ -110,8 +111,8 @@ Result<Snapshot> EtcdStore::look(bool agreed) {
 }
 
 Result<std::vector<HistoryEntry>> EtcdStore::history(const std::string& service, size_t limit) {
-  SERIN_TRY(const json::object answer, range({{"key", base64(keys_.audit(service, 0))},
-                                              {"range_end", base64(keys_.audit(service, kLastEntry))},
+  SERIN_TRY(const json::object answer, range({{"key", encode_base64(keys_.audit(service, 0))},
+                                              {"range_end", encode_base64(keys_.audit(service, kLastEntry))},
                                               {"limit", std::to_string(std::min(limit, kHistoryLimit))},
                                               {"sort_order", "DESCEND"},
                                               {"sort_target", "KEY"}}));
@@ -127,7 +128,7 @@ Result<std::vector<HistoryEntry>> EtcdStore::history(const std::string& service,
 }
 
 Result<std::optional<VerdictEntry>> EtcdStore::verdict(const std::string& id) {
-  SERIN_TRY(const json::object answer, range({{"key", base64(keys_.verdict(id))}}));
+  SERIN_TRY(const json::object answer, range({{"key", encode_base64(keys_.verdict(id))}}));
   const auto found = read_range(answer);
   if (found.empty()) return std::optional<VerdictEntry>();
   return std::optional(VerdictEntry{.id = id, .json = found.front().value});

@@ -17,7 +17,7 @@ struct PluginFile {
   std::string file;              ///< "libserin_packing.so"
   const char* entry = nullptr;   ///< the function that fills a plugin
   std::string missing;           ///< what an error says first where there is no such file
-  std::string path = {};         ///< of the file; empty: next to the program, or in the folder lib beside that of the program
+  std::string path = {};         ///< of the file; empty: next to the program, or in the folder lib next to that of the program
   bool own_names_first = false;  ///< its libraries have names that the program has, too, for something else (not with sanitizers)
 };
 

@@ -1,12 +1,12 @@
 #include "runtime/registry/mlflow_login.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdlib>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/json_at.h"
 
 namespace serin::registry {
@@ -15,13 +15,6 @@ namespace {
 std::string mlflow_variable(const char* name) {
   const char* const value = std::getenv(name);
   return value ? value : "";
-}
-
-std::string base64_of(std::string_view bytes) {
-  std::string text(4 * ((bytes.size() + 2) / 3), '\0');
-  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), reinterpret_cast<const unsigned char*>(bytes.data()),
-                  static_cast<int>(bytes.size()));
-  return text;
 }
 
 struct MlflowCredentials {
@@ -33,7 +26,7 @@ Result<MlflowCredentials> mlflow_credentials() {
   const std::string user = mlflow_variable("MLFLOW_TRACKING_USERNAME"), password = mlflow_variable("MLFLOW_TRACKING_PASSWORD"),
                     token = mlflow_variable("MLFLOW_TRACKING_TOKEN");
   if (user.empty() != password.empty()) return invalid("MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD belong together");
-  if (!user.empty()) return MlflowCredentials{"Basic " + base64_of(user + ":" + password), "the login of MLFLOW_TRACKING_USERNAME"};
+  if (!user.empty()) return MlflowCredentials{"Basic " + encode_base64(user + ":" + password), "the login of MLFLOW_TRACKING_USERNAME"};
   if (token.empty()) return MlflowCredentials{"", "neither MLFLOW_TRACKING_TOKEN nor MLFLOW_TRACKING_USERNAME is set"};
   if (!std::ranges::all_of(token, [](char c) { return c > ' ' && c <= '~'; }))
     return invalid("MLFLOW_TRACKING_TOKEN has characters that a header cannot carry");

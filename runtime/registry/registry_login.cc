@@ -1,12 +1,12 @@
 #include "runtime/registry/registry_login.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdlib>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json_at.h"
 #include "runtime/net/message/message_writer.h"
@@ -23,13 +23,6 @@ constexpr std::chrono::seconds kTokenTime{30};
 constexpr std::string_view kManifests =
     "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json, "
     "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json";
-
-std::string base64(std::string_view bytes) {
-  std::string text(4 * ((bytes.size() + 2) / 3), '\0');
-  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), reinterpret_cast<const unsigned char*>(bytes.data()),
-                  static_cast<int>(bytes.size()));
-  return text;
-}
 
 std::string config_path() {
   if (const char* folder = std::getenv("DOCKER_CONFIG"); folder && *folder) return std::string(folder) + "/config.json";
@@ -63,7 +56,7 @@ Result<Login> login_of(const std::string& host) {
       if (!is_of(key, host)) continue;
       std::string basic = json_at::text(entry, "/auth");
       const std::string user = json_at::text(entry, "/username");
-      if (basic.empty() && !user.empty()) basic = base64(fmt::format("{}:{}", user, json_at::text(entry, "/password")));
+      if (basic.empty() && !user.empty()) basic = encode_base64(fmt::format("{}:{}", user, json_at::text(entry, "/password")));
       if (!basic.empty()) return Login{std::move(basic), fmt::format("the login of {} in {}", host, path)};
     }
   }

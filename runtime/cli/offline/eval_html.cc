@@ -8,9 +8,9 @@
 #include <array>
 #include <cmath>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/html_escape.h"
 #include "runtime/base/utf8.h"
-#include "runtime/protocol/json/base64.h"
 
 namespace serin::cli {
 namespace {
@@ -150,7 +150,7 @@ std::string picture_of(const datasets::Dataset& data, int64_t row) {
   const std::string_view bytes = rows->cell(0, 0).text;
   const std::string_view mime = mime_of(bytes);
   if (mime.empty() || bytes.size() > kMostBytes) return {};
-  return fmt::format("<img alt=\"row {}\" src=\"data:{};base64,{}\">", row, mime, protocol::encode_base64(bytes));
+  return fmt::format("<img alt=\"row {}\" src=\"data:{};base64,{}\">", row, mime, encode_base64(bytes));
 }
 
 std::string gate_rows(const EvalReport& report) {

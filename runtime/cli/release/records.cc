@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/file.h"
 #include "runtime/net/target.h"
-#include "runtime/protocol/json/base64.h"
 #include "runtime/registry/sha256.h"
 
 namespace serin::cli {
@@ -43,13 +43,13 @@ std::optional<Envelope> open_envelope(const std::string& line) {
   const json::value value = json::parse(line, error);
   const auto type = text_member(value, "payloadType"), payload = text_member(value, "payload");
   if (error || type != kPayloadType || !payload) return std::nullopt;
-  auto decoded = protocol::decode_base64(*payload);
+  auto decoded = decode_base64(*payload);
   if (!decoded) return std::nullopt;
   Envelope envelope{*std::move(decoded), {}};
   if (const json::value* signatures = member(value, "signatures"); signatures && signatures->is_array())
     for (const json::value& each : signatures->get_array()) {
       const auto id = text_member(each, "keyid"), text = text_member(each, "sig");
-      const auto bytes = text ? protocol::decode_base64(*text) : std::nullopt;
+      const auto bytes = text ? decode_base64(*text) : std::nullopt;
       if (!id || !bytes) return std::nullopt;
       envelope.signatures.emplace_back(*id, *bytes);
     }
@@ -102,10 +102,10 @@ Result<ReleaseRecord> ReleaseRecords::append(json::object predicate, json::array
   json::array signatures;
   if (key != nullptr) {
     SERIN_TRY(const std::string signature, key->sign(signed_bytes(payload)));
-    signatures.push_back({{"keyid", key->id()}, {"sig", protocol::encode_base64(signature)}});
+    signatures.push_back({{"keyid", key->id()}, {"sig", encode_base64(signature)}});
   }
   const std::string line = json::serialize(
-      json::object{{"payloadType", kPayloadType}, {"payload", protocol::encode_base64(payload)}, {"signatures", std::move(signatures)}});
+      json::object{{"payloadType", kPayloadType}, {"payload", encode_base64(payload)}, {"signatures", std::move(signatures)}});
   std::string all;
   for (const ReleaseRecord& record : records) all += record.line + "\n";
   SERIN_CHECK(write_file_atomically(path_, all + line + "\n"));

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/base/base64.h"
 #include "runtime/protocol/infer.h"
-#include "runtime/protocol/json/base64.h"
 #include "runtime/protocol/json/json.h"
 #include "runtime/protocol/json/json_write.h"
 

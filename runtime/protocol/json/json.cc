@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "kernels/float16.h"
-#include "runtime/protocol/json/base64.h"
+#include "runtime/base/base64.h"
 #include "runtime/protocol/json/json_error.h"
 #include "runtime/protocol/json/json_words.h"
 #include "runtime/protocol/json/wide_integers.h"

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/wire_writer.h"
-#include "runtime/protocol/json/base64.h"
 #include "runtime/protocol/json/json.h"
 #include "runtime/protocol/json/json_error.h"
 #include "runtime/protocol/json/json_words.h"

@@ -4,8 +4,8 @@
 
 #include <optional>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/wire_writer.h"
-#include "runtime/protocol/json/base64.h"
 #include "runtime/protocol/json/json.h"
 #include "runtime/protocol/json/json_words.h"
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/protocol/json/base64.h"
+#include "runtime/base/base64.h"
 #include "runtime/protocol/json/json_write.h"
 #include "runtime/protocol/tensorflow/tfserving_rest.h"
 

@@ -1,10 +1,10 @@
-#include "runtime/protocol/json/base64.h"
+#include "runtime/base/base64.h"
 
 #include <openssl/evp.h>
 
 #include <algorithm>
 
-namespace serin::protocol {
+namespace serin {
 namespace {
 
 const unsigned char* octets(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
@@ -32,4 +32,4 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace serin::protocol
+}  // namespace serin

@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-namespace serin::protocol {
+namespace serin {
 
 std::string encode_base64(std::string_view bytes);
 /// Returns nothing if the text is not base64. The padding may be missing.
 std::optional<std::string> decode_base64(std::string_view text);
 
-}  // namespace serin::protocol
+}  // namespace serin
