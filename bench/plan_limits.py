@@ -23,7 +23,8 @@ MB = 1e6
 EPILOGUE = """
 Each server has one instance and one client. Its limit is the plan of the whole process, so that the kernel kills a server that takes more. The limit of a
 control group also counts the cache of files that it read; the kernel takes that back first. "held" is the most that the process held (VmHWM), and "spare" what
-it left of the plan. Needs to make control groups, as root can.
+it left of the plan. It is negative where the plan was too low: pages of the program that another process has read before are held, and not counted by the group.
+Needs to make control groups, as root can.
 """
 
 
@@ -97,7 +98,8 @@ def main():
         rows.append(serve(name, options.batch))
         table.Table.line(cells(rows[-1]))
     spare = [row["spare"] for row in rows if "spare" in row]
-    print(f"\nServed within the plan: {len(spare)} of {len(rows)}; killed: {sum(row['killed'] for row in rows)}.")
+    print(f"\nServed: {len(spare)} of {len(rows)}; killed: {sum(row['killed'] for row in rows)}; "
+          f"held more than planned: {sum(value < 0 for value in spare)}.")
     if spare:
         print(f"Spare: {100 * statistics.mean(spare):.1f} % on average, {100 * max(spare):.1f} % at most.")
     if options.json:
