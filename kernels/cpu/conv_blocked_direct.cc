@@ -8,7 +8,8 @@
 // A plain x (an image of few channels) is first copied with its padding as [h, w, c]: a row of cells is then one run of kernel_w * c floats.
 //
 // In bf16 the products read words of two channels (simd/blocked.h). The part of x that a chunk of pixels reads is first rounded into
-// scratch, and all tiles read it from there. All else is the same, and x and y stay in f32.
+// scratch, and all tiles read it from there. All else is the same, and x and y stay in f32. A pointwise convolution with a stride also
+// copies the pixels that it reads: with blocks of eight floats, half of each line in the second cache would be of pixels that nobody reads.
 
 #include <algorithm>
 #include <numeric>
@@ -26,6 +27,7 @@ namespace serin::kernels::cpu {
 namespace {
 
 constexpr int64_t kPieceDepth = 128;        // words of k: with four blocks of 16 floats, 32 KiB of weights
+constexpr int64_t kNarrowPieceDepth = 256;  // with two blocks of 8 floats: 16 KiB
 constexpr int64_t kChunkWords = 64 << 10;   // of x: 256 KiB
 constexpr int64_t kChunkPixels = 126;       // a multiple of the tiles of 6, 9 and 14 pixels
 constexpr int64_t kWarmWords = 64 << 10;    // of weights: what the second cache may still hold from the run before
@@ -59,7 +61,7 @@ class DirectKernel final : public Kernel {
         conv_(conv),
         activation_(simd, conv.epilogue),
         cells_(cells_that_see(conv)),
-        point_(conv.is_point() || (products.round && conv.is_strided_point())),
+        point_(conv.is_strided_point()),
         tiles_(cut_tiles(conv, products, static_cast<int64_t>(cells_.size()))),
         words_(std::ranges::max(tiles_, {}, &Tile::words).words),
         name_(std::string("conv_") + products.dtype +
@@ -83,7 +85,7 @@ class DirectKernel final : public Kernel {
   std::string_view name() const override { return name_; }
   uint32_t packed_inputs() const override { return conv_.bias ? 0b110 : 0b10; }
   size_t scratch_bytes() const override {
-    return static_cast<size_t>(image_floats() + slots_ * rounded_floats()) * sizeof(float) +
+    return static_cast<size_t>(image_floats() + slots_ * copied_floats()) * sizeof(float) +
            static_cast<size_t>(workers_ * index_count()) * sizeof(int64_t);
   }
 
@@ -93,10 +95,10 @@ class DirectKernel final : public Kernel {
     const int64_t images = conv_.plain_x ? 1 : conv_.n;  // at a time
     for (int64_t first = 0; first < conv_.n; first += images) {
       if (conv_.plain_x) copy_image(cores, in[0].as<const float>() + first * conv_.c * conv_.h * conv_.w, image(stream));
-      if (rounds() && splits_ > 1) {
+      if (copies() && splits_ > 1) {
         parallel_for(cores, conv_.n * chunks_ * conv_.x_blocks(), [&](int64_t task, int) {
           const int64_t block = task % conv_.x_blocks(), slot = task / conv_.x_blocks();
-          round(in, slot / chunks_, slot % chunks_, block, rounded(stream, slot));
+          copy(in, slot / chunks_, slot % chunks_, block, copied(stream, slot));
         });
       }
       parallel_for(cores, images * chunks_ * splits_, [&](int64_t task, int worker) {
@@ -119,7 +121,7 @@ class DirectKernel final : public Kernel {
     slots_ = splits_ > 1 ? conv_.n * chunks_ : workers_;
   }
 
-  // Scratch: the padded image where x is plain; what chunks see of a rounded x, for each worker or, where several tasks share a chunk, for each chunk;
+  // Scratch: the padded image where x is plain; what chunks see of a copied x, for each worker or, where several tasks share a chunk, for each chunk;
   // then for each worker where the windows of its pixels lie.
   int64_t padded_w() const { return (conv_.ow - 1) * conv_.stride_w + conv_.kernel_w; }
   int64_t padded_h() const { return (conv_.oh - 1) * conv_.stride_h + (conv_.kernel_h - 1) * conv_.dilation_h + 1; }
@@ -141,7 +143,7 @@ class DirectKernel final : public Kernel {
   }
   static float* image(const Stream& stream) { return reinterpret_cast<float*>(stream.scratch); }
   int64_t* index(const Stream& stream, int worker) const {
-    return reinterpret_cast<int64_t*>(rounded(stream, slots_)) + worker * index_count();
+    return reinterpret_cast<int64_t*>(copied(stream, slots_)) + worker * index_count();
   }
 
   /// A piece of x as the products read it.
@@ -150,10 +152,10 @@ class DirectKernel final : public Kernel {
     int64_t step;     // words from a block to the next
     int64_t skipped;  // pixels of the image before the first of x
   };
-  bool rounds() const { return products_.round && !conv_.plain_x; }
-  float* rounded(const Stream& stream, int64_t slot) const { return image(stream) + image_floats() + slot * rounded_floats(); }
-  int64_t rounded_floats() const { return rounds() ? conv_.x_blocks() * rounded_step() : 0; }
-  int64_t rounded_step() const {
+  bool copies() const { return !conv_.plain_x && (products_.channels > 1 || (point_ && !conv_.has_stride_one())); }
+  float* copied(const Stream& stream, int64_t slot) const { return image(stream) + image_floats() + slot * copied_floats(); }
+  int64_t copied_floats() const { return copies() ? conv_.x_blocks() * copied_step() : 0; }
+  int64_t copied_step() const {
     if (point_) return chunk_ * products_.words(conv_.b);
     const int64_t rows = std::min(conv_.oh, (chunk_ + conv_.ow - 2) / conv_.ow + 1);
     return std::min(conv_.h, (rows - 1) * conv_.stride_h + window_rows()) * conv_.w * products_.words(conv_.b);
@@ -167,31 +169,31 @@ class DirectKernel final : public Kernel {
   }
 
   /// What a chunk sees of a block. Of a strided pointwise convolution that is every stride-th pixel only.
-  void round(Inputs in, int64_t i, int64_t chunk, int64_t block, float* to) const {
+  void copy(Inputs in, int64_t i, int64_t chunk, int64_t block, float* to) const {
     const BlockedConv& g = conv_;
     const float* x = in[0].as<const float>() + (i * g.x_blocks() + block) * g.h * g.w * g.b;
-    to += block * rounded_step();
+    to += block * copied_step();
     if (!point_) {
       const auto [begin, end] = rows_of(chunk);
-      return products_.round(x + begin * g.w * g.b, 1, (end - begin) * g.w, to);
+      return products_.copy(x + begin * g.w * g.b, 1, (end - begin) * g.w, to);
     }
     const int64_t first = chunk * chunk_, end = std::min(first + chunk_, g.pixels());
-    if (g.has_stride_one()) return products_.round(x + first * g.b, 1, end - first, to);
+    if (g.has_stride_one()) return products_.copy(x + first * g.b, 1, end - first, to);
     for (int64_t p = first; p < end;) {
       const int64_t column = p % g.ow, count = std::min(g.ow - column, end - p);
-      products_.round(x + (p / g.ow * g.stride_h * g.w + column * g.stride_w) * g.b, g.stride_w, count, to);
+      products_.copy(x + (p / g.ow * g.stride_h * g.w + column * g.stride_w) * g.b, g.stride_w, count, to);
       p += count, to += count * products_.words(g.b);
     }
   }
 
   Seen seen(const Stream& stream, Inputs in, int64_t i, int64_t chunk, int worker) const {
     const BlockedConv& g = conv_;
-    if (!rounds()) return {in[0].as<const float>() + i * g.x_blocks() * g.h * g.w * g.b, g.h * g.w * g.b, 0};
-    float* const x = rounded(stream, splits_ > 1 ? i * chunks_ + chunk : worker);
+    if (!copies()) return {in[0].as<const float>() + i * g.x_blocks() * g.h * g.w * g.b, g.h * g.w * g.b, 0};
+    float* const x = copied(stream, splits_ > 1 ? i * chunks_ + chunk : worker);
     if (splits_ == 1) {
-      for (int64_t block = 0; block < g.x_blocks(); ++block) round(in, i, chunk, block, x);
+      for (int64_t block = 0; block < g.x_blocks(); ++block) copy(in, i, chunk, block, x);
     }
-    return {x, rounded_step(), point_ ? chunk * chunk_ : rows_of(chunk).first * g.w};
+    return {x, copied_step(), point_ ? chunk * chunk_ : rows_of(chunk).first * g.w};
   }
 
   /// x [c, h, w] as [padded h, padded w, words of c].
@@ -277,7 +279,8 @@ class DirectKernel final : public Kernel {
 
   /// All channels of a tile, piece by piece. The first block may be entered in the middle; then it is a piece by itself.
   void sum_channels(const Seen& x, const Tile& tile, int64_t first, WindowPiece& windows) const {
-    const int64_t words = products_.words(conv_.b), depth = std::max<int64_t>(1, kPieceDepth / (words * cells()));  // blocks of a piece
+    const int64_t words = products_.words(conv_.b), whole = products_.max_blocks * conv_.b < 64 ? kNarrowPieceDepth : kPieceDepth;
+    const int64_t depth = std::max<int64_t>(1, whole / (words * cells()));  // blocks of a piece
     const float* at = x.x + tile.x_block * x.step;
     for (int64_t done = 0, skipped = tile.skipped; done < tile.words; skipped = 0) {
       const int64_t run = words - skipped, count = skipped > 0 ? 1 : depth;
@@ -308,7 +311,7 @@ class DirectKernel final : public Kernel {
   PackedBuffer weight_, bias_;
   int64_t chunk_ = 0, chunks_ = 0;  // of pixels
   int64_t splits_ = 1;              // of the tiles
-  int64_t slots_ = 1;               // for rounded chunks
+  int64_t slots_ = 1;               // for copied chunks
   int workers_ = 1;
   bool fetch_ahead_;
 };

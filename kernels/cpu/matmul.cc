@@ -13,6 +13,8 @@ namespace serin::kernels::cpu {
 
 namespace {
 
+constexpr int64_t kRowsWorthPacking = 192;
+
 /// The last two dimensions of an operand after its transpose, and how it is stepped over.
 struct Matrix {
   int64_t rows, columns, row_stride, column_stride;
@@ -163,14 +165,17 @@ Prepared matmul(const Simd& simd, const OpDesc& desc, PrepareContext& context, s
 }
 
 // Measured on one core of an AVX-512 machine, oneDNN 3.2 : ours, microseconds, weights not in cache (kernels/README.md): 128x768x768 616 : 568,
-// 128x3072x768 2480 : 2300, 32x384x384 37 : 35, 1x768x768 79 : 69. With AVX2 oneDNN is ahead once a product is large enough to pay for its call.
+// 128x3072x768 2480 : 2300, 32x384x384 37 : 35, 1x768x768 79 : 69. On one core of Zen 3 (AVX2), 128x768x768 takes 3630 : 1700: oneDNN 3.2 has no
+// kernels for small matrices there. A b that is packed in each run needs many rows that read it: 512x512x512 takes 6740 : 5160, 128x2048x32 206 : 297.
 Prepared matmul_fast(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why) {
   const Shape& a = desc.inputs[0].shape;
   const Shape& y = desc.outputs[0].shape;
   if (a.rank() < 2 || y.rank() < 2) return refuse(why, "operands must have rank 2 or more");
   const int64_t k = a[a.rank() - (std::get<MatMul>(desc.op).transpose_a ? 2 : 1)];
   const bool small = y.elements() * k <= (desc.inputs[1].constant ? 65'536 : 16'384);
-  if (!small && (simd.width < 16 || !desc.inputs[1].constant)) return refuse(why, "not a shape for which it beats oneDNN");
+  const int64_t rows = y[y.rank() - 2];
+  const bool beats = desc.inputs[1].constant ? simd.width >= 8 : simd.width == 8 && rows >= kRowsWorthPacking;
+  if (!small && !beats) return refuse(why, "not a shape for which it beats oneDNN");
   return matmul(simd, desc, context, why);
 }
 

@@ -85,8 +85,8 @@ struct BlockedProducts {
   void (*window)(const WindowPiece& piece);
   /// Plain x [c, n], its rows x_step apart, as words [n, words of c].
   void (*interleave)(const float* x, int64_t x_step, int64_t c, int64_t n, float* words);
-  /// Every `stride`th pixel of a block as words; null: the products read floats.
-  void (*round)(const float* x, int64_t stride, int64_t pixels, float* words);
+  /// Every `stride`th pixel of a block as words.
+  void (*copy)(const float* x, int64_t stride, int64_t pixels, float* words);
 
   /// Winograd F(m x m, 3 x 3), m = 4 and 2: y = A' [(G g G') . (B' d B)] A.
   struct Winograd {

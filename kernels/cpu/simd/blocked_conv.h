@@ -151,7 +151,7 @@ void point_pixel(const PointPiece& g, int64_t pixel) {
     for (int r = 0; r < 3; ++r, w += kBlocks * kWidth) {
       const F value = V::set(from[r + 1]);
 #pragma GCC unroll 4
-      for (int q = 0; q < kBlocks; ++q) extra[r][q] = V::fma(value, V::load(w + q * kWidth), extra[r][q]);
+      for (int q = 0; q < kBlocks; ++q) extra[r][q] = V::accumulate(value, V::load(w + q * kWidth), extra[r][q]);
     }
   };
   int64_t k = g.k;
@@ -199,6 +199,14 @@ void conv_point(const PointPiece& g) {
   g.to.blocks == 2 ? point_tiles<V, 2>(g) : point_tiles<V, 1>(g);
 }
 
+/// Without a branch: where windows cross the border nothing predicts it, and a wrong guess costs as much as three steps of a tile.
+template <class V>
+const float* inside_or_zeros(const float* x, int64_t offset, const float* zeros) {
+  const auto base = reinterpret_cast<uintptr_t>(zeros),
+             address = reinterpret_cast<uintptr_t>(x) + sizeof(float) * static_cast<uintptr_t>(offset);
+  return reinterpret_cast<const float*>(base + ((address - base) & -static_cast<uintptr_t>(offset != kOutside)));
+}
+
 /// One block has six sums, and each addition waits for the last one of its sum. Processors that begin two multiply-adds a cycle, of four
 /// cycles each, need eight. So every second element of k has sums of its own.
 template <class V, bool kBorder, int kPixels, int kBlocks>
@@ -220,8 +228,7 @@ void window_tile(const WindowPiece& g, int64_t pixel, FetchAhead<V>& ahead) {
 #pragma GCC unroll 8
       for (int p = 0; p < kPixels; ++p) {
         if constexpr (kBorder) {
-          const int64_t offset = offsets[cell * kWindowTile<V> + p];
-          at[p] = offset == kOutside ? g.zeros : x + offset;
+          at[p] = inside_or_zeros<V>(x, offsets[cell * kWindowTile<V> + p], g.zeros);
         } else {
           at[p] = x + g.pixel_at[pixel + p] + g.cell_at[cell];
         }

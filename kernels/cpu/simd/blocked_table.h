@@ -10,7 +10,7 @@ namespace serin::kernels::cpu {
 
 template <class V>
 constexpr BlockedProducts blocked_products(const char* dtype, decltype(BlockedProducts::interleave) interleave,
-                                           decltype(BlockedProducts::round) round = nullptr) {
+                                           decltype(BlockedProducts::copy) copy) {
   return {
       .dtype = dtype,
       .channels = V::kWidth / Words<V>::kOfBlock,
@@ -19,7 +19,7 @@ constexpr BlockedProducts blocked_products(const char* dtype, decltype(BlockedPr
       .point = &conv_point<V>,
       .window = &conv_window<V>,
       .interleave = interleave,
-      .round = round,
+      .copy = copy,
       .winograd4 = {4, &winograd_input<V, 4>, &winograd_output<V, 4>},
       .winograd2 = {2, &winograd_input<V, 2>, &winograd_output<V, 2>},
   };
@@ -29,7 +29,7 @@ template <class V>
 constexpr BlockedLoops blocked_table() {
   return {
       .width = V::kWidth,
-      .products = blocked_products<V>("f32", &blocked_interleave<V>),
+      .products = blocked_products<V>("f32", &blocked_interleave<V>, &blocked_copy<V>),
       .depthwise = &blocked_depthwise<V>,
       .pool_max = &blocked_pool_max<V>,
       .pool_mean = &blocked_pool_mean<V>,

@@ -90,7 +90,7 @@ void depthwise_strip(const DepthwiseArgs<V>& a, const RowRing& ring, int64_t oh,
     const auto cell = [&](int64_t kw) {
       const F weight = V::load(w + kw * kWidth);
 #pragma GCC unroll 16
-      for (int p = 0; p < kPixels; ++p) sum[p] = V::fma(V::load(x + p * stride + kw * dilation), weight, sum[p]);
+      for (int p = 0; p < kPixels; ++p) sum[p] = V::accumulate(V::load(x + p * stride + kw * dilation), weight, sum[p]);
     };
     if constexpr (kCells > 0) {
 #pragma GCC unroll 5
@@ -255,6 +255,11 @@ void blocked_to_plain(const float* x, int64_t c, int64_t pixels, float* y, int64
     const uint32_t lanes = static_cast<uint32_t>((uint64_t{1} << n) - 1);
     for (int64_t k = 0; k < c; ++k) V::store_n(y + k * y_step + p, V::load_strided(x + p * kWidth + k, kWidth, lanes, 0.f), n);
   }
+}
+
+template <class V>
+void blocked_copy(const float* x, int64_t stride, int64_t pixels, float* y) {
+  for (int64_t p = 0; p < pixels; ++p) V::store(y + p * V::kWidth, V::load(x + p * stride * V::kWidth));
 }
 
 /// Images have three channels; written out, the compiler turns this into permutations.

@@ -10,7 +10,7 @@ template <class V>
 struct Words {
   using F = typename V::F;
   static constexpr int64_t kOfBlock = V::kWidth;  ///< words of one pixel's block of channels
-  static F multiply_add(F a, F b, F sum) { return V::fma(a, b, sum); }
+  static F multiply_add(F a, F b, F sum) { return V::accumulate(a, b, sum); }
   static void store(float* words, F x) { V::store(words, x); }
 };
 

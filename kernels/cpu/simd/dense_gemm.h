@@ -146,7 +146,7 @@ void gemm_rows_tile(const GemmBlock& g, const float* a, float* y, int64_t row, P
     for (int r = 0; r < kRows; ++r) {
       const F value = V::set(a[r * a_row]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = V::fma(value, column[v], sum[r][v]);
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = V::accumulate(value, column[v], sum[r][v]);
     }
     a += a_column;
     b += b_row;

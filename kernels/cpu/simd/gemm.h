@@ -43,7 +43,7 @@ void gemm_tile(const GemmArgs<V>& g) {
     for (int r = 0; r < kRows; ++r) {
       const F value = V::set(a[r * g.a_row]);
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = V::fma(value, column[v], sum[r][v]);
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = V::accumulate(value, column[v], sum[r][v]);
     }
   }
 

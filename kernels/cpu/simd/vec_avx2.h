@@ -49,6 +49,11 @@ struct VecAvx2 {
   }
 
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  /// GCC 12 lets the sum replace a factor, and then spills or reloads: tiles of 6 x 2 reached 61 % of the peak, and reach 93 % this way.
+  static F accumulate(F a, F b, F sum) {
+    asm("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+    return sum;
+  }
   static F max(F a, F b) { return _mm256_max_ps(a, b); }
   static F min(F a, F b) { return _mm256_min_ps(a, b); }
   static F sqrt(F x) { return _mm256_sqrt_ps(x); }

@@ -43,6 +43,7 @@ struct VecAvx512 {
   }
 
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F accumulate(F a, F b, F sum) { return fma(a, b, sum); }
   static F max(F a, F b) { return _mm512_max_ps(a, b); }
   static F min(F a, F b) { return _mm512_min_ps(a, b); }
   static F sqrt(F x) { return _mm512_sqrt_ps(x); }

@@ -47,6 +47,8 @@ struct VecPortable {
   }
 
   static F fma(F a, F b, F c) { return a * b + c; }
+  /// fma(a, b, sum) in the register of `sum`: for tiles whose sums fill the registers.
+  static F accumulate(F a, F b, F sum) { return fma(a, b, sum); }
   static F max(F a, F b) { return a > b ? a : b; }  ///< b if either is NaN
   static F min(F a, F b) { return a < b ? a : b; }  ///< b if either is NaN
   static F sqrt(F x) {
