@@ -108,7 +108,7 @@ def bf16(out, options, _):
 
 
 def int8(out, options, _):
-    for name, kinds in (("ResNet-50", ("u8s8", "s8s8")), ("BERT-base seq 128", ("dynamic",))):
+    for name, kinds in (("ResNet-50", ("u8s8", "s8s8", "u8s7")), ("BERT-base seq 128", ("dynamic",))):
         for item in chosen(options):
             for kind in kinds if item.name == name else ():
                 faster_types(out, options, item, "fp32", quantise.int8(item, kind), f" {kind}")

@@ -181,6 +181,7 @@ class QuantConvKernel final : public Kernel {
                    : static_cast<size_t>(g_.c) + kSlack;
   }
   uint32_t packed_inputs() const override { return 1u << 3; }
+  std::string_view name() const override { return quant_.name; }
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     auto* scratch = reinterpret_cast<uint8_t*>(stream.scratch);
@@ -320,7 +321,7 @@ class QuantConvKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> quant_conv(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why) {
+std::unique_ptr<Kernel> quant_conv(const Quant& loops, const OpDesc& desc, PrepareContext& context, std::string& why) {
   if (desc.inputs.size() < 8 || desc.outputs.size() != 1) return refuse(why, "unexpected number of operands");
   for (const TensorDesc& operand : desc.inputs) {
     if (operand.bounded) return refuse(why, "the shape is known only at run time");
@@ -333,6 +334,8 @@ std::unique_ptr<Kernel> quant_conv(const Quant& quant, const OpDesc& desc, Prepa
   if (!zeros) return refuse(why, "the zero point of the weight is not known at load");
   const int64_t c = geometry->c / geometry->group;
   const bool depthwise = c == 1 && geometry->m == geometry->group;
+  const Quant& fitting = loops_for(loops, desc.inputs[3], *zeros);
+  const Quant& quant = !depthwise && c % fitting.group == 0 ? fitting : loops;  // whole groups
   if (!depthwise && geometry->group > 1 && c % quant.group != 0) return refuse(why, "groups of " + std::to_string(c) + " channels");
   if (!depthwise && c % quant.group != 0 && geometry->dilation_w != 1) return refuse(why, "dilated, with few channels");
   if (geometry->h * geometry->w * geometry->c > INT32_MAX / 2) return refuse(why, "an image of more than a gigabyte");

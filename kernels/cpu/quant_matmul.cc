@@ -122,6 +122,7 @@ class QuantMatMulKernel final : public Kernel {
 
   size_t scratch_bytes() const override { return copies() ? static_cast<size_t>(rows_bound_ * product_.padded_k()) : 0; }
   uint32_t packed_inputs() const override { return 1u << 3; }
+  std::string_view name() const override { return quant_.name; }
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     const int64_t k = product_.k(), rows = in[0].elements() / k, padded = product_.padded_k();
@@ -176,6 +177,7 @@ class DynamicQuantMatMulKernel final : public Kernel {
            static_cast<size_t>(product_.n()) * (sizeof(int32_t) + sizeof(float));
   }
   uint32_t packed_inputs() const override { return 1u << 1; }
+  std::string_view name() const override { return quant_.name; }
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     const int64_t k = product_.k(), n = product_.n(), rows = in[0].elements() / k, padded = product_.padded_k();
@@ -239,6 +241,7 @@ class RowQuantMatMulKernel final : public Kernel {
     return static_cast<size_t>(rows_bound_) * (static_cast<size_t>(product_.padded_k()) + sizeof(Row));
   }
   uint32_t packed_inputs() const override { return 1u << 1; }
+  std::string_view name() const override { return quant_.name; }
 
   Fault run(Stream& stream, Inputs in, Outputs out) const override {
     const int64_t k = product_.k(), n = product_.n(), rows = in[0].elements() / k, padded = product_.padded_k();
@@ -286,11 +289,12 @@ class RowQuantMatMulKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> quant_matmul(const Quant& quant, const OpDesc& desc, PrepareContext& context, std::string& why) {
+std::unique_ptr<Kernel> quant_matmul(const Quant& loops, const OpDesc& desc, PrepareContext& context, std::string& why) {
   const bool dynamic = std::get<Generic>(desc.op).name == "DynamicQuantizeMatMul";
   const size_t b = dynamic ? 1 : 3;
   if (desc.inputs.size() < (dynamic ? 3u : 5u) || desc.outputs.size() != 1) return refuse(why, "unexpected number of operands");
   if (!is_weight(desc, b, b + 1, b + 2, why)) return nullptr;
+  const Quant& quant = loops_for(loops, desc.inputs[b], *known_zeros(desc, b, b + 2, desc.inputs[b].shape[1]));
   const TensorDesc& a = desc.inputs[0];
   if (a.shape.rank() < 1 || a.shape.back() != desc.inputs[b].shape[0]) return refuse(why, "a does not fit b");
   const int64_t n = desc.inputs[b].shape[1];

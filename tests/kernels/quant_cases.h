@@ -149,6 +149,43 @@ void for_products(F&& match) {
   }
 }
 
+/// Weights at the limit of seven bits and just beyond it, times the largest numbers of x: what an instruction that saturates would get wrong.
+template <class F>
+void for_weights_of_seven_bits(F&& match) {
+  for (const int most : {64, 65, 127}) {
+    for (const bool extreme : {true, false}) {
+      const auto weight = [&](const Shape& shape) {
+        Tensor made = random_integers(kS8, shape, 5, -most, most);
+        for (int64_t i = 0; extreme && i < shape.elements(); ++i)
+          made.view().as<int8_t>()[i] = static_cast<int8_t>(i % 7 == 3 ? -most : most);
+        return made;
+      };
+      const auto largest = [&](Tensor& x) {
+        if (extreme) std::fill_n(x.view().as<uint8_t>(), x.shape().elements(), x.dtype() == kU8 ? 255 : 127);
+      };
+      for (const ConvShape& shape : {kConvs[0], kConvs[1], kConvs[3], kConvs[6], kConvs[10]}) {
+        for (const DType x : {kU8, kS8}) {
+          Case c = conv_case(shape, x, kS8, x, false);
+          c.inputs[3] = weight(c.inputs[3].shape());
+          largest(c.inputs[0]);
+          match(c, Tolerance{0, 0});
+        }
+      }
+      for (const int64_t k : {64, 70}) {
+        for (const DType a : {kU8, kS8}) {
+          Case c{.op = Generic{"QuantizedMatMul", {}},
+                 .inputs = {bytes(a, {33, k}, 1), number(0.02f), zero(a, zero_of(a)), weight({k, 37}), scales(37), zero(kS8, 0)},
+                 .outputs = {{kF32, {33, 37}}},
+                 .constants = 0x3e};
+          c.inputs.resize(7, absent());
+          largest(c.inputs[0]);
+          match(c, Tolerance{1e-6, 1e-6});
+        }
+      }
+    }
+  }
+}
+
 template <class F>
 void for_products_that_quantise_first(F&& match) {
   for (const int64_t m : {1, 7, 128}) {

@@ -24,6 +24,7 @@ SERIN_ON_EVERY_ISA(Quant);
 TEST_P(Quant, Convolutions) { quant::for_convolutions(match()); }
 TEST_P(Quant, ConvolutionsWithWhatFollows) { quant::for_convolutions_with_what_follows(match()); }
 TEST_P(Quant, Products) { quant::for_products(match()); }
+TEST_P(Quant, WeightsOfSevenBits) { quant::for_weights_of_seven_bits(match()); }
 TEST_P(Quant, ProductsThatQuantiseFirst) { quant::for_products_that_quantise_first(match()); }
 TEST_P(Quant, BetweenFloatsAndBytes) { quant::for_floats_and_bytes(match()); }
 TEST_P(Quant, SumsAndPools) { quant::for_sums_and_pools(match()); }

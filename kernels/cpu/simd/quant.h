@@ -3,7 +3,8 @@
 // Everything uses one instruction: four bytes of an unsigned operand times four of a signed one, summed into 32 bits (vpdpbusd).
 // Activations are the unsigned operand, weights the signed one. Signed activations are made unsigned by flipping their top bit, which adds
 // 128 to each; the zero point corrects that. Without that instruction (AVX2, portable) pairs of 16 bits are multiplied instead, which is
-// equally exact.
+// equally exact. AVX2 has an instruction for bytes that saturates sums of two products at 16 bits. Weights between -64 and 64 cannot
+// reach that, and quantisers write such for machines without VNNI ("reduce_range"), so they have loops of their own.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +56,8 @@ struct QuantGemm {
 };
 
 struct Quant {
+  const char* name;     ///< of kernels that use these loops; "": as their row is called
+  const Quant* narrow;  ///< faster loops for weights that fit seven bits (-64 to 64), just as exact; null: none
   /// Bytes of a row in one step, and columns of a packed panel.
   int64_t group, panel_width, lanes;
   /// Packs columns [0, n) of a weight whose element (k, j) is at w[k * k_step + j * n_step]: `taps` pieces of k values each, padded to

@@ -6,6 +6,7 @@
 
 namespace serin::kernels::cpu {
 
-const Quant kQuantAvx2 = quant_table<QuantVecAvx2>();
+static constexpr Quant kNarrow = quant_table<QuantVecAvx2Narrow>("quant_avx2_7bit");
+const Quant kQuantAvx2 = quant_table<QuantVecAvx2>("", &kNarrow);
 
 }  // namespace serin::kernels::cpu

@@ -14,6 +14,8 @@ namespace serin::kernels::cpu {
 
 template <class V>
 struct PackSingly;
+template <class V, int kRows, bool kFlip>
+struct TileRows;
 
 struct QuantVecAvx2 {
   using Packing = PackSingly<QuantVecAvx2>;
@@ -35,7 +37,12 @@ struct QuantVecAvx2 {
     const auto low = static_cast<uint8_t>(kFlip ? p[0] ^ 0x80 : p[0]), high = static_cast<uint8_t>(kFlip ? p[1] ^ 0x80 : p[1]);
     return _mm256_set1_epi32(low | high << 16);
   }
-  static I dot(I sum, I x, I w) { return _mm256_add_epi32(sum, _mm256_madd_epi16(x, w)); }
+  /// Both instructions together: GCC 12 otherwise computes all products of a tile before the sums, which then do not fit the registers.
+  static I dot(I sum, I x, I w) {
+    I product;
+    asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "x"(x), "x"(w));
+    return sum;
+  }
 
   static I add(I a, I b) { return _mm256_add_epi32(a, b); }
   static I sub(I a, I b) { return _mm256_sub_epi32(a, b); }
@@ -86,6 +93,59 @@ struct QuantVecAvx2 {
 
  private:
   static I first(int n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
+};
+
+/// For weights of seven bits. 255 * 64 + 255 * 64 fits 16 bits, so the instruction that multiplies bytes and adds pairs is exact.
+struct QuantVecAvx2Narrow : QuantVecAvx2 {
+  using Packing = PackSingly<QuantVecAvx2Narrow>;
+  using Weight = int8_t;
+  static constexpr int kGroup = 4;
+  static constexpr int kRows = 5;  // leaves registers for the products and for the vector of ones
+
+  template <bool kFlip>
+  static I broadcast(const uint8_t* p) {
+    int32_t group;
+    std::memcpy(&group, p, sizeof group);
+    return _mm256_set1_epi32(kFlip ? group ^ static_cast<int32_t>(0x80808080) : group);
+  }
+  static I dot(I sum, I x, I w) {
+    I product;
+    asm("vpmaddubsw %3, %2, %1\n\tvpmaddwd %4, %1, %1\n\tvpaddd %1, %0, %0"
+        : "+x"(sum), "=&x"(product)
+        : "x"(x), "x"(w), "x"(_mm256_set1_epi16(1)));
+    return sum;
+  }
+};
+
+/// Widens the bytes of a tile's rows once for all columns: to build each pair from two bytes took more instructions than its products.
+template <int kRows, bool kFlip>
+struct TileRows<QuantVecAvx2, kRows, kFlip> {
+  static constexpr int64_t kSteps = 256;  // of all rows: 6 KiB
+  alignas(32) int16_t pairs[kRows][2 * kSteps];
+
+  void read(const uint8_t* const (&from)[kRows], int64_t first, int64_t steps) {
+    const int64_t n = 2 * steps;
+    for (int r = 0; r < kRows; ++r) {
+      const uint8_t* const row = from[r] + 2 * first;
+      int64_t i = 0;
+      for (; i + 16 <= n; i += 16) widen(row, r, i);
+      if (i < n && n >= 16) widen(row, r, n - 16);  // repeats some
+      for (; i < n && n < 16; ++i) pairs[r][i] = static_cast<uint8_t>(kFlip ? row[i] ^ 0x80 : row[i]);
+    }
+  }
+  __m256i group(int r, int64_t step) const {
+    int32_t pair;
+    std::memcpy(&pair, pairs[r] + 2 * step, sizeof pair);
+    return _mm256_set1_epi32(pair);
+  }
+
+ private:
+  /// Sixteen bytes at i.
+  void widen(const uint8_t* row, int r, int64_t i) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + i));
+    const __m128i flipped = _mm_xor_si128(bytes, _mm_set1_epi8(kFlip ? static_cast<char>(0x80) : 0));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(pairs[r] + i), _mm256_cvtepu8_epi16(flipped));
+  }
 };
 
 }  // namespace serin::kernels::cpu

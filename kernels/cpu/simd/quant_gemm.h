@@ -16,6 +16,19 @@ static inline const uint8_t* piece(const QuantGemm& g, int64_t tap, int64_t row)
   return offset < 0 ? g.padding : g.base + offset;
 }
 
+/// The bytes of a tile's rows, broadcast from where they lie. A vector type whose instruction takes wider numbers specialises this.
+template <class V, int kRows, bool kFlip>
+struct TileRows {
+  static constexpr int64_t kSteps = int64_t{1} << 32;  ///< at a time
+  const uint8_t* row[kRows];
+
+  void read(const uint8_t* const (&from)[kRows], int64_t /*first*/, int64_t /*steps*/) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) row[r] = from[r];
+  }
+  typename V::I group(int r, int64_t step) const { return V::template broadcast<kFlip>(row[r] + step * V::kGroup); }
+};
+
 template <class V, int kRows, int kVectors, bool kFlip>
 inline __attribute__((always_inline)) void quant_sums(const QuantGemm& g, int64_t row, typename V::I (&sum)[kRows][kVectors]) {
   using I = typename V::I;
@@ -23,20 +36,25 @@ inline __attribute__((always_inline)) void quant_sums(const QuantGemm& g, int64_
   // Starts with zeros and adds the bias at the end: if several sums start with a shared value, GCC 12 stores it twice, and spills.
 #pragma GCC unroll 32
   for (int i = 0; i < kRows * kVectors; ++i) sum[i / kVectors][i % kVectors] = V::zero();
+  TileRows<V, kRows, kFlip> rows;
   for (int64_t t = 0; t < g.taps; ++t) {
     const uint8_t* a[kRows];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) a[r] = piece(g, t, row + r);
-    for (int64_t s = 0; s < g.steps; ++s) {
-      I w[kVectors];
+    for (int64_t first = 0; first < g.steps; first += rows.kSteps) {
+      const int64_t steps = g.steps - first < rows.kSteps ? g.steps - first : rows.kSteps;
+      rows.read(a, first, steps);
+      for (int64_t s = 0; s < steps; ++s) {
+        I w[kVectors];
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) w[v] = V::load_weights(panel + v * V::kBytes);
-      panel += kVectors * V::kBytes;
+        for (int v = 0; v < kVectors; ++v) w[v] = V::load_weights(panel + v * V::kBytes);
+        panel += kVectors * V::kBytes;
 #pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-        const I x = V::template broadcast<kFlip>(a[r] + s * V::kGroup);
+        for (int r = 0; r < kRows; ++r) {
+          const I x = rows.group(r, s);
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sum[r][v] = V::dot(sum[r][v], x, w[v]);
+          for (int v = 0; v < kVectors; ++v) sum[r][v] = V::dot(sum[r][v], x, w[v]);
+        }
       }
     }
   }

@@ -125,8 +125,10 @@ inline void lookup(const uint8_t* x, const uint8_t* table, uint8_t* y, int64_t n
 }
 
 template <class V>
-constexpr Quant quant_table() {
+constexpr Quant quant_table(const char* name = "", const Quant* narrow = nullptr) {
   return {
+      .name = name,
+      .narrow = narrow,
       .group = V::kGroup,
       .panel_width = V::kLanes * V::kVectors,
       .lanes = V::kLanes,

@@ -4,8 +4,12 @@
 //   DequantizeLinear(a), DequantizeLinear(b) -> MatMul, Gemm -> [Relu, QuantizeLinear]  ->   QuantizedMatMul
 //   QLinearMatMul with a known matrix                                                   ->   QuantizedMatMul
 //
-// and the other way round where a convolution's weight has a zero point of its own (it takes two products of bytes for one, and f32 has Winograd's way) or
-// three spatial axes, for which no kernel on bytes is fast.
+// Weights with zero points of their own are first moved around zero. That is exact, and a weight quantised to seven bits always fits.
+//
+//   DequantizeLinear, QLinearConv, QLinearMatMul (w: u8, zero point)   ->   the same with w: i8 and no zero point
+//
+// The first rewrite is turned round where a convolution's weight does not fit (it takes two products of bytes for one, and f32 has Winograd's way) or
+// has three spatial axes, for which no kernel on bytes is fast.
 //
 //   QLinearConv(x, w)   ->   DequantizeLinear(x), DequantizeLinear(w) -> Conv -> QuantizeLinear
 //
@@ -23,6 +27,19 @@ namespace {
 
 /// Over one or two spatial axes, as the kernels on bytes are; over three a convolution is faster in f32.
 bool has_kernels_on_bytes(const Constant& weight) { return weight.shape.rank() == 3 || weight.shape.rank() == 4; }
+
+/// Operand i of the node is a weight, and i + 2 its zero points.
+bool move_around_zero(Graph& graph, NodeId node, size_t i, int64_t axis) {
+  const ConstantPtr weight = graph.constant(graph.input(node, i)), zero = graph.constant(graph.input(node, i + 2));
+  if (!weight || !zero || !is_byte(weight->dtype) || is_symmetric(*weight, zero)) return false;
+  if (axis < 0) axis += static_cast<int64_t>(weight->shape.rank());
+  ConstantPtr moved = around_zero(weight, zero, static_cast<size_t>(axis));
+  if (!moved) return false;
+  const std::string name = graph.value(graph.input(node, i)).name + "'";
+  graph.set_input(node, i, graph.add_constant(name, std::move(moved)));
+  graph.set_input(node, i + 2, graph.add_constant(name + ".zero", make_scalar(DType::kInt8, 0)));
+  return true;
+}
 
 bool quantise_conv(Graph& graph, NodeId conv) {
   const auto x = dequantised(graph, graph.input(conv, 0));
@@ -151,6 +168,11 @@ bool as_quantised_matmul(Graph& graph, NodeId product) {
 
 Result<bool> QuantiseProducts::run(Graph& graph) const {
   bool changed = false;
+  for (const NodeId node : graph.nodes(Op::kDequantizeLinear)) {
+    if (graph.node(node).integer("block_size", 0) == 0) changed |= move_around_zero(graph, node, 0, graph.node(node).integer("axis", 1));
+  }
+  for (const NodeId node : graph.nodes(Op::kQLinearConv)) changed |= move_around_zero(graph, node, 3, 0);
+  for (const NodeId node : graph.nodes(Op::kQLinearMatMul)) changed |= move_around_zero(graph, node, 3, -1);
   for (const NodeId conv : graph.nodes(Op::kConv)) changed |= quantise_conv(graph, conv);
   for (const NodeId conv : graph.nodes(Op::kQLinearConv)) changed |= return_to_floats(graph, conv);
   for (const NodeId product : graph.nodes(Op::kQLinearMatMul)) changed |= as_quantised_matmul(graph, product);

@@ -54,6 +54,31 @@ bool is_symmetric(const Constant& q, const ConstantPtr& zero) {
   return std::ranges::all_of(bytes, [middle](uint8_t byte) { return byte == middle; });
 }
 
+ConstantPtr around_zero(const ConstantPtr& q, const ConstantPtr& zero, size_t axis) {
+  if (!zero || zero->dtype != q->dtype || zero->elements() == 0) return nullptr;
+  if (zero->elements() != 1 && (axis >= q->shape.rank() || zero->elements() != q->shape[axis])) return nullptr;
+  size_t inner = 1;
+  for (size_t i = axis + 1; i < q->shape.rank(); ++i) inner *= static_cast<size_t>(q->shape[i]);
+  const auto differences = [=](const auto& each) {
+    const auto bytes = q->span<uint8_t>(), zeros = zero->span<uint8_t>();
+    const auto number = [is_signed = q->dtype == DType::kInt8](uint8_t byte) {
+      return is_signed ? int{static_cast<int8_t>(byte)} : int{byte};
+    };
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      if (!each(i, number(bytes[i]) - number(zeros[zeros.size() == 1 ? 0 : i / inner % zeros.size()]))) return false;
+    }
+    return true;
+  };
+  if (!differences([](size_t, int difference) { return difference >= -128 && difference <= 127; })) return nullptr;
+  return make_constant(DType::kInt8, q->shape, [=](std::span<std::byte> to) -> Status {
+    differences([to](size_t i, int difference) {
+      to[i] = static_cast<std::byte>(difference);
+      return true;
+    });
+    return {};
+  });
+}
+
 std::optional<QuantisedValue> dequantised(const Graph& graph, ValueId value) {
   const NodeId id = graph.producer(value);
   if (!graph.is(id, Op::kDequantizeLinear) || !plain(graph.node(id))) return std::nullopt;

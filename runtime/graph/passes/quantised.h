@@ -35,6 +35,10 @@ bool has_one_scale(const Graph& graph, const QuantisedValue& value);
 /// Whether the zero points of the bytes are the middle of their range: i8 around 0, u8 around 128. No zero point: 0.
 bool is_symmetric(const Constant& q, const ConstantPtr& zero);
 
+/// A weight less its zero points (one, or one for each index of `axis`) as signed bytes around 0; null if an element does not fit. Weights
+/// quantised to seven bits always fit, and then one product of bytes suffices.
+ConstantPtr around_zero(const ConstantPtr& q, const ConstantPtr& zero, size_t axis);
+
 /// A value with one scale for the whole tensor. Its bytes may be computed.
 std::optional<QuantisedValue> dequantised(const Graph& graph, ValueId value);
 /// A constant of bytes (i32 if `wide`), with one scale or one for each index of `axis`.

@@ -208,18 +208,39 @@ TEST(QuantiseFunctions, AByteTimesAFunctionOfItIsAFunctionOfIt) {
 TEST(QuantiseProducts, AConvolutionWhoseWeightHasAZeroPointReturnsToFloats) {
   EXPECT_EQ(after(R"(
     q: u8[n,8,9,9]
-    y = QLinearConv(q, xs[]{0.5}, xz:u8[]{128}, w:u8[4,8,1,1], ws[]{0.25}, wz:u8[]{127}, ys[]{0.25}, yz:u8[]{0})
+    y = QLinearConv(q, xs[]{0.5}, xz:u8[]{128}, w:u8[1,8,1,1]{255,0,0,0,0,0,0,0}, ws[]{0.25}, wz:u8[]{127}, ys[]{0.25}, yz:u8[]{0})
     return y
   )",
                   QuantiseProducts()),
             dedent(R"(
     q: u8[n,8,9,9]
     y = DequantizeLinear(q, xs[]{0.5}, xz:u8[]{128}, axis=1)
-    y~2 = DequantizeLinear(w:u8[4,8,1,1], ws[]{0.25}, wz:u8[]{127}, axis=0)
+    y~2 = DequantizeLinear(w:u8[1,8,1,1]{255,0,0,0,0,0,0,0}, ws[]{0.25}, wz:u8[]{127}, axis=0)
     y~3 = Conv(y, y~2)
     y~4 = QuantizeLinear(y~3, ys[]{0.25}, yz:u8[]{0}, axis=1)
     return y~4
   )"));
+}
+
+TEST(QuantiseProducts, WeightsThatFitMoveAroundZero) {
+  Graph graph = graph_of(R"(
+    q: u8[n,2,9,9]
+    x = DequantizeLinear(q, xs[]{0.5}, xz:u8[]{128})
+    w = DequantizeLinear(wq:u8[3,2,1,1]{0,127,127,0,20,255}, ws[3], wz:u8[3]{64,63,128}, axis=0)
+    c = Conv(x, w)
+    y = QuantizeLinear(c, ys[]{0.25}, yz:u8[]{0})
+    return y
+  )");
+  const auto changed = QuantiseProducts().run(graph);
+  ASSERT_TRUE(changed && *changed);
+  const Node& conv = graph.node(graph.producer(graph.outputs()[0]));
+  ASSERT_EQ(conv.op, Op::kQLinearConv);
+  const ConstantPtr weight = graph.constant(conv.inputs[3]), zero = graph.constant(conv.inputs[5]);
+  ASSERT_EQ(weight->dtype, DType::kInt8);
+  const auto bytes = weight->span<int8_t>();
+  EXPECT_EQ(std::vector<int>(bytes.begin(), bytes.end()), (std::vector<int>{-64, 63, 64, -63, -108, 127}));
+  EXPECT_EQ(number_of(*zero), 0);
+  EXPECT_EQ(zero->dtype, DType::kInt8);
 }
 
 TEST(QuantiseUnits, ASplitIntoPartsOfOneScale) {
@@ -243,14 +264,14 @@ TEST(QuantiseProducts, AMatrixMayHaveAZeroPoint) {
   EXPECT_EQ(after(R"(
     q: u8[4,8]
     a = DequantizeLinear(q, s[]{0.5}, z:u8[]{3})
-    b = DequantizeLinear(bq:u8[8,16], bs[]{0.25}, bz:u8[]{120})
+    b = DequantizeLinear(bq:u8[8,1]{255,0,0,0,0,0,0,0}, bs[]{0.25}, bz:u8[]{120})
     y = MatMul(a, b)
     return y
   )",
                   QuantiseProducts()),
             dedent(R"(
     q: u8[4,8]
-    y = QuantizedMatMul(q, s[]{0.5}, z:u8[]{3}, bq:u8[8,16], bs[]{0.25}, bz:u8[]{120})
+    y = QuantizedMatMul(q, s[]{0.5}, z:u8[]{3}, bq:u8[8,1]{255,0,0,0,0,0,0,0}, bs[]{0.25}, bz:u8[]{120})
     return y
   )"));
 }
@@ -258,13 +279,13 @@ TEST(QuantiseProducts, AMatrixMayHaveAZeroPoint) {
 TEST(QuantiseProducts, AProductOfBytesFromTheFileHasAKernelWhereItsMatrixIsKnown) {
   EXPECT_EQ(after(R"(
     q: u8[4,8]
-    y = QLinearMatMul(q, s[]{0.5}, z:u8[]{3}, b:i8[8,16], bs[16], bz:i8[]{3}, ys[]{0.25}, yz:u8[]{7})
+    y = QLinearMatMul(q, s[]{0.5}, z:u8[]{3}, b:i8[8,1]{-128,0,0,0,0,0,0,0}, bs[]{0.5}, bz:i8[]{3}, ys[]{0.25}, yz:u8[]{7})
     return y
   )",
                   QuantiseProducts()),
             dedent(R"(
     q: u8[4,8]
-    y = QuantizedMatMul(q, s[]{0.5}, z:u8[]{3}, b:i8[8,16], bs[16], bz:i8[]{3}, _, ys[]{0.25}, yz:u8[]{7})
+    y = QuantizedMatMul(q, s[]{0.5}, z:u8[]{3}, b:i8[8,1]{-128,0,0,0,0,0,0,0}, bs[]{0.5}, bz:i8[]{3}, _, ys[]{0.25}, yz:u8[]{7})
     return y
   )"));
   EXPECT_TRUE(leaves(R"(
