@@ -279,7 +279,7 @@ class DirectKernel final : public Kernel {
 
   /// All channels of a tile, piece by piece. The first block may be entered in the middle; then it is a piece by itself.
   void sum_channels(const Seen& x, const Tile& tile, int64_t first, WindowPiece& windows) const {
-    const int64_t words = products_.words(conv_.b), whole = products_.max_blocks * conv_.b < 64 ? kNarrowPieceDepth : kPieceDepth;
+    const int64_t words = products_.words(conv_.b), whole = products_.usual_blocks * conv_.b < 64 ? kNarrowPieceDepth : kPieceDepth;
     const int64_t depth = std::max<int64_t>(1, whole / (words * cells()));  // blocks of a piece
     const float* at = x.x + tile.x_block * x.step;
     for (int64_t done = 0, skipped = tile.skipped; done < tile.words; skipped = 0) {

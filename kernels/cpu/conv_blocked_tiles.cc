@@ -24,11 +24,13 @@ Tile tile_of(const BlockedConv& conv, const BlockedProducts& products, int64_t b
   return {block, static_cast<int>(blocks), begin / conv.b, begin % conv.b / products.channels, words_of(conv, products, begin, end), 0};
 }
 
-/// Blocks of one group at a time, as even as can be: five are three and two.
+/// Blocks of one group at a time, as even as can be: five are three and two. If pieces are usually of two blocks but may have three, no
+/// single block is left over.
 std::vector<Tile> cut_groups(const BlockedConv& conv, const BlockedProducts& products) {
   std::vector<Tile> tiles;
   const int64_t blocks = conv.y_blocks() / conv.group, channels = conv.c / conv.group;
-  const int64_t count = (blocks + products.max_blocks - 1) / products.max_blocks;
+  const int64_t usual = products.usual_blocks;
+  const int64_t count = std::max<int64_t>(1, (blocks + (usual == products.max_blocks ? usual - 1 : 0)) / usual);
   for (int64_t group = 0; group < conv.group; ++group) {
     for (int64_t i = 0, block = group * blocks; i < count; ++i) {
       const int64_t size = blocks / count + (i < blocks % count);

@@ -71,7 +71,7 @@ class WinogradKernel final : public Kernel {
         name_(std::string("conv_") + loops.dtype + "_winograd" + std::to_string(transform.m)),
         bias_(packed_bias(context, desc, conv)) {
     const std::string layout =
-        "winograd" + std::to_string(transform.m) + "_b" + std::to_string(conv.b) + "x" + std::to_string(loops_.max_blocks) + loops.dtype;
+        "winograd" + std::to_string(transform.m) + "_b" + std::to_string(conv.b) + "x" + std::to_string(loops_.usual_blocks) + loops.dtype;
     weight_ =
         packed_floats(context, desc.inputs[1], layout, positions_ * words_ * conv.y_blocks() * conv.b, [&](const float* weight, float* to) {
           if (loops.channels == 1)
@@ -97,15 +97,15 @@ class WinogradKernel final : public Kernel {
       parallel_for(stream, chunks_, [&](int64_t chunk, int worker) {
         float* own_v = v + worker * positions_ * v_step();
         for (int64_t block = 0; block < conv_.x_blocks(); ++block) transform_block(in, chunk, block, own_v);
-        for (int64_t block = 0; block < conv_.y_blocks(); block += loops_.max_blocks)
+        for (int64_t block = 0; block < conv_.y_blocks(); block += loops_.usual_blocks)
           multiply(in, out, chunk, block, own_v, products_of(worker));
       });
     } else {
-      const int64_t tiles = (conv_.y_blocks() + loops_.max_blocks - 1) / loops_.max_blocks;
+      const int64_t tiles = (conv_.y_blocks() + loops_.usual_blocks - 1) / loops_.usual_blocks;
       for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
         parallel_for(stream, conv_.x_blocks(), [&](int64_t block, int) { transform_block(in, chunk, block, v); });
         parallel_for(stream, tiles,
-                     [&](int64_t tile, int worker) { multiply(in, out, chunk, tile * loops_.max_blocks, v, products_of(worker)); });
+                     [&](int64_t tile, int worker) { multiply(in, out, chunk, tile * loops_.usual_blocks, v, products_of(worker)); });
       }
     }
     if (activation_.is_clamp()) return kOk;
@@ -123,8 +123,8 @@ class WinogradKernel final : public Kernel {
     constexpr auto kOfWord = static_cast<int64_t>(sizeof(float) / sizeof(T));
     std::array<double, 9 * kLanes> filter{};
     std::array<double, kPositions * kLanes> u{};
-    for (int64_t first = 0; first < g.y_blocks(); first += loops_.max_blocks) {
-      const int64_t filters = std::min<int64_t>(loops_.max_blocks, g.y_blocks() - first) * g.b;
+    for (int64_t first = 0; first < g.y_blocks(); first += loops_.usual_blocks) {
+      const int64_t filters = std::min<int64_t>(loops_.usual_blocks, g.y_blocks() - first) * g.b;
       for (int64_t i = 0; i < filters; i += kLanes) {
         for (int64_t c = 0; c < words_ * kOfWord; ++c) {
           for (int64_t lane = 0; lane < kLanes; ++lane) {
@@ -161,7 +161,7 @@ class WinogradKernel final : public Kernel {
 
   // An odd number of vectors: positions that lie a multiple of 4 KiB apart would share a few lines of the first cache.
   int64_t v_step() const { return odd(conv_.x_blocks() * chunk_) * of_block(); }
-  int64_t products_step() const { return odd(loops_.max_blocks * chunk_) * conv_.b; }
+  int64_t products_step() const { return odd(loops_.usual_blocks * chunk_) * conv_.b; }
   static int64_t odd(int64_t vectors) { return vectors | 1; }
   int64_t of_block() const { return loops_.words(conv_.b); }
 
@@ -191,7 +191,7 @@ class WinogradKernel final : public Kernel {
   void multiply(Inputs in, Outputs out, int64_t chunk, int64_t block, const float* v, float* products) const {
     const BlockedConv& g = conv_;
     const int64_t tiles = std::min(chunk_, g.n * tiles_ - chunk * chunk_);
-    const int blocks = static_cast<int>(std::min<int64_t>(loops_.max_blocks, g.y_blocks() - block));
+    const int blocks = static_cast<int>(std::min<int64_t>(loops_.usual_blocks, g.y_blocks() - block));
     const float* u = floats(weight_) + positions_ * words_ * block * g.b;
     for (int64_t p = 0; p < positions_; ++p) {
       for (int64_t c = 0; c < words_; c += kDepth) {

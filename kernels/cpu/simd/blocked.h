@@ -80,6 +80,7 @@ struct BlockedProducts {
   const char* dtype;
   int64_t channels;  ///< of a word
   int max_blocks;    ///< of one piece
+  int usual_blocks;  ///< of most pieces: the fastest number
   int64_t tile;      ///< pixels of a window tile
   void (*point)(const PointPiece& piece);
   void (*window)(const WindowPiece& piece);

@@ -3,7 +3,7 @@
 // A tile stays in registers over the whole of k. Each step loads one vector of weights for each block and broadcasts one word of x for each
 // pixel. Both are read in memory order.
 //
-//   registers  32: 6 pixels x 4 blocks, 9 x 3, 14 x 2, 16 x 1        16: 6 x 2, 12 x 1
+//   registers  32: 6 pixels x 4 blocks, 9 x 3, 14 x 2, 16 x 1        16: 4 x 3, 6 x 2, 12 x 1
 //
 // If windows overlap the border, a pixel's address is that of zeros: the inner loop has no conditions.
 #pragma once
@@ -16,7 +16,9 @@ namespace serin::kernels::cpu {
 template <class V>
 constexpr bool kManyRegisters = V::kGemmRows > 8;
 template <class V>
-constexpr int kMaxBlocks = kManyRegisters<V> ? 4 : 2;
+constexpr int kMaxBlocks = kManyRegisters<V> ? 4 : 3;
+template <class V>
+constexpr int kUsualBlocks = kManyRegisters<V> ? 4 : 2;
 template <class V>
 constexpr int kWindowTile = 6;
 
@@ -24,7 +26,7 @@ constexpr int kWindowTile = 6;
 template <class V>
 constexpr int point_tile_pixels(int blocks) {
   if (kManyRegisters<V>) return blocks == 4 ? 6 : blocks == 3 ? 9 : blocks == 2 ? 14 : 16;
-  return blocks == 2 ? 6 : 12;
+  return blocks == 3 ? 4 : blocks == 2 ? 6 : 12;
 }
 
 /// Prefetches the weights of the next piece into the L2 cache while those of this one are used. Each step that all tiles take together
@@ -194,8 +196,8 @@ template <class V>
 void conv_point(const PointPiece& g) {
   if constexpr (kManyRegisters<V>) {
     if (g.to.blocks == 4) return point_tiles<V, 4>(g);
-    if (g.to.blocks == 3) return point_tiles<V, 3>(g);
   }
+  if (g.to.blocks == 3) return point_tiles<V, 3>(g);
   g.to.blocks == 2 ? point_tiles<V, 2>(g) : point_tiles<V, 1>(g);
 }
 
@@ -217,7 +219,8 @@ void window_tile(const WindowPiece& g, int64_t pixel, FetchAhead<V>& ahead) {
   tile.start(g.to, y, g.to.finish.residual ? g.to.finish.residual + pixel * kWidth : nullptr);
   [[maybe_unused]] ConvTile<V, kPixels, kBlocks> second;
   if constexpr (kBlocks == 1) second.start_at_zero();
-  const int64_t* const offsets = kBorder ? g.offsets + pixel / kWindowTile<V> * g.cells * kWindowTile<V> : nullptr;
+  const int64_t* offsets = nullptr;  // half a tile may begin in the middle of one
+  if constexpr (kBorder) offsets = g.offsets + pixel / kWindowTile<V> * g.cells * kWindowTile<V> + pixel % kWindowTile<V>;
   const float* w = g.to.weight;
   const float* x = g.x;
   for (int64_t block = 0; block < g.blocks; ++block, x += g.x_step) {
@@ -261,7 +264,7 @@ void window_rest(const WindowPiece& g, int64_t pixel, int64_t pixels, FetchAhead
 
 template <class V, bool kBorder, int kBlocks>
 void window_tiles(const WindowPiece& g) {
-  constexpr int kPixels = kWindowTile<V>;
+  constexpr int kPixels = !kManyRegisters<V> && kBlocks == 3 ? kWindowTile<V> / 2 : kWindowTile<V>;
   const int64_t k = ((g.blocks - 1) * g.run + g.last_run) * g.cells;
   FetchAhead<V> ahead(g.to, k, (g.to.pixels + kPixels - 1) / kPixels, g.blocks * g.cells);
   int64_t pixel = 0;
@@ -273,8 +276,8 @@ template <class V, bool kBorder>
 void window_blocks(const WindowPiece& g) {
   if constexpr (kManyRegisters<V>) {
     if (g.to.blocks == 4) return window_tiles<V, kBorder, 4>(g);
-    if (g.to.blocks == 3) return window_tiles<V, kBorder, 3>(g);
   }
+  if (g.to.blocks == 3) return window_tiles<V, kBorder, 3>(g);
   g.to.blocks == 2 ? window_tiles<V, kBorder, 2>(g) : window_tiles<V, kBorder, 1>(g);
 }
 

@@ -15,6 +15,7 @@ constexpr BlockedProducts blocked_products(const char* dtype, decltype(BlockedPr
       .dtype = dtype,
       .channels = V::kWidth / Words<V>::kOfBlock,
       .max_blocks = kMaxBlocks<V>,
+      .usual_blocks = kUsualBlocks<V>,
       .tile = kWindowTile<V>,
       .point = &conv_point<V>,
       .window = &conv_window<V>,

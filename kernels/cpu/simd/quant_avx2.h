@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/simd/vec_avx2.h"
+
 namespace serin::kernels::cpu {
 
 template <class V>
@@ -58,9 +60,9 @@ struct QuantVecAvx2 {
   static F nan_as_zero(F x) { return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q)); }
 
   static I load_ints(const int32_t* p, int n) { return _mm256_maskload_epi32(p, first(n)); }
-  static void store_ints(int32_t* p, I x, int n) { _mm256_maskstore_epi32(p, first(n), x); }
+  static void store_ints(int32_t* p, I x, int n) { VecAvx2::store_n(reinterpret_cast<float*>(p), _mm256_castsi256_ps(x), n); }
   static F load_floats(const float* p, int n) { return _mm256_maskload_ps(p, first(n)); }
-  static void store_floats(float* p, F x, int n) { _mm256_maskstore_ps(p, first(n), x); }
+  static void store_floats(float* p, F x, int n) { VecAvx2::store_n(p, x, n); }
   static I load_bytes(const uint8_t* p, bool is_signed, int n) {
     uint64_t bits = 0;
     if (n >= kLanes)
