@@ -31,7 +31,7 @@ SERIN_PASS(FuseGate, "fuse_gate");                          ///< x * sigmoid(x) 
 SERIN_PASS(FuseLayerNorm, "fuse_layer_norm");               ///< mean, variance, scale, shift -> LayerNormalization
 SERIN_PASS(FuseRmsNorm, "fuse_rms_norm");                   ///< mean of squares, root, scale -> RMSNormalization
 SERIN_PASS(LowerGemm, "lower_gemm");                        ///< Gemm -> FusedMatMul
-SERIN_PASS(LowerConvTranspose, "lower_conv_transpose");     ///< ConvTranspose of stride 1 or of adjacent windows -> Conv
+SERIN_PASS(LowerConvTranspose, "lower_conv_transpose");     ///< ConvTranspose -> Conv: stride 1, adjacent or overlapping windows
 SERIN_PASS(FuseMatMulAdd, "fuse_matmul_add");               ///< MatMul, Add of a bias -> FusedMatMul
 SERIN_PASS(CommuteTransposes, "commute_transposes");        ///< rows that are transposed for a product and back
 SERIN_PASS(FuseResidualAdd, "fuse_residual_add");           ///< Conv or MatMul, Add of a tensor -> with residual

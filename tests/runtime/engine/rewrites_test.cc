@@ -24,6 +24,12 @@ const Case kCases[] = {
     {"StrideOneInGroups", "lower_conv_transpose", deconvolution("w[6,4,3,3], group=2, pads=[2,2,0,1]")},
     {"StrideOneDilated", "lower_conv_transpose", deconvolution("w[6,4,3,3], b[4], dilations=[2,3], output_padding=[1,2]")},
     {"WindowsSideBySide", "lower_conv_transpose", deconvolution("w[6,16,2,2], b[16], strides=[2,2]")},
+    {"WindowsThatOverlap", "lower_conv_transpose",
+     "x: f32[2,6,5,7]\na = Resize(x, _, _, sizes:i64[4]{2,6,9,11})\nb = Conv(a, v[16,6,1,1])\n"
+     "y = ConvTranspose(b, w[16,16,4,4], c[16], strides=[2,2], pads=[1,1,1,1])\nreturn y"},
+    {"LargeWindowsThatOverlap", "lower_conv_transpose",
+     "x: f32[2,6,5,7]\na = Resize(x, _, _, sizes:i64[4]{2,6,9,11})\nb = Conv(a, v[16,6,1,1])\n"
+     "y = ConvTranspose(b, w[16,16,5,6], strides=[2,2], pads=[2,2,2,2], output_padding=[1,0])\nreturn y"},
     {"SoftmaxOfRows", "softmax_of_rows",
      "x: f32[2,6,5,7]\ns = Shape(x)\nr = Flatten(x, axis=3)\np = Softmax(r)\ny = Reshape(p, s)\nreturn y"},
     {"LargerWindowsSideBySide", "lower_conv_transpose", deconvolution("w[6,32,3,3], strides=[3,3]")},

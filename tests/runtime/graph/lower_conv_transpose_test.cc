@@ -28,16 +28,34 @@ TEST(LowerConvTranspose, WindowsSideBySideAreChannelsThatMove) {
   )"));
 }
 
+TEST(LowerConvTranspose, WindowsThatOverlapAreChannelsOfNeighbours) {
+  EXPECT_EQ(after(LowerConvTranspose(), R"(
+    x: f32[n,16,h,w]
+    y = ConvTranspose(x, k[16,16,4,4], b[16], strides=[2,2], pads=[1,1,1,1])
+    return y
+  )"),
+            dedent(R"(
+    x: f32[n,16,h,w]
+    y = Conv(x, k'[64,16,3,3], b'[64], pads=[1,1,1,1])
+    y~2 = DepthToSpace(y, blocksize=2, mode=DCR)
+    return y~2
+  )"));
+  for (const char* text : {"x: f32[n,16,7,7]\ny = ConvTranspose(x, k[16,16,4,4], strides=[2,2], pads=[1,1,1,1])\nreturn y\n",  // few pixels
+                           "x: f32[n,512,h,w]\ny = ConvTranspose(x, k[512,16,4,4], strides=[2,2], pads=[1,1,1,1])\nreturn y\n"})
+    EXPECT_TRUE(leaves(LowerConvTranspose(), text)) << text;
+}
+
 TEST(LowerConvTranspose, LeavesTheOthers) {
-  for (const char* node : {"w[8,16,4,4], strides=[2,2], pads=[1,1,1,1]",          // windows overlap
-                           "w[8,16,2,2], strides=[2,2], pads=[1,0,0,0]",          // cut off
-                           "w[8,16,2,2], strides=[2,2], output_padding=[1,0]",    // with a gap
-                           "w[8,12,2,2], strides=[2,2]",                          // no whole blocks of channels
-                           "w[8,4,2,2], strides=[2,2], group=4",                  //
-                           "w[8,16,2,3], strides=[2,3]",                          // DepthToSpace knows squares
-                           "w[8,4,3,3], pads=[3,0,0,0]",                          // cuts more than a window reaches
-                           "w[8,4,3,3], auto_pad=SAME_UPPER, strides=[2,2]",      //
-                           "w[8,4,3,3], output_shape=[20,20], strides=[1,1]"}) {  // pads that nobody knows yet
+  for (const char* node : {"w[8,16,4,4], strides=[2,2], pads=[1,1,1,1]",                        // windows overlap
+                           "w[8,16,2,2], strides=[2,2], pads=[1,0,0,0]",                        // cut off
+                           "w[8,16,2,2], strides=[2,2], output_padding=[1,0]",                  // with a gap
+                           "w[8,12,2,2], strides=[2,2]",                                        // no whole blocks of channels
+                           "w[8,4,2,2], strides=[2,2], group=4",                                //
+                           "w[8,16,2,3], strides=[2,3]",                                        // DepthToSpace knows squares
+                           "w[8,16,3,3], strides=[2,2], pads=[1,1,1,1], output_padding=[1,1]",  // two by two neighbours
+                           "w[8,4,3,3], pads=[3,0,0,0]",                                        // cuts more than a window reaches
+                           "w[8,4,3,3], auto_pad=SAME_UPPER, strides=[2,2]",                    //
+                           "w[8,4,3,3], output_shape=[20,20], strides=[1,1]"}) {                // pads that nobody knows yet
     EXPECT_TRUE(leaves(LowerConvTranspose(), around(node))) << node;
   }
   EXPECT_TRUE(leaves(LowerConvTranspose(), "x: f32[n,8,h,w]\nk: f32[8,4,3,3]\ny = ConvTranspose(x, k)\nreturn y\n")) << "computed weights";
