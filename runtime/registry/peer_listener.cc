@@ -49,9 +49,10 @@ net::Response not_here() { return net::json_error(404, "this server does not off
 
 }  // namespace
 
-Result<std::unique_ptr<PeerListener>> PeerListener::open(net::Loops& loops, const std::string& address, uint16_t port, std::string server) {
-  std::unique_ptr<PeerListener> listener(new PeerListener(std::move(server)));
-  net::ServerOptions options{.name = "registry-peers", .address = address, .port = port};
+Result<std::unique_ptr<PeerListener>> PeerListener::open(net::Loops& loops, net::ServerOptions options, std::string server,
+                                                         std::shared_ptr<metrics::Counter> sent) {
+  std::unique_ptr<PeerListener> listener(new PeerListener(std::move(server), std::move(sent)));
+  options.name = "registry-peers";
   options.limits.connections = kMostPeers;
   options.limits.body_bytes = kLargestRequest;
   const auto handle = [self = listener.get()](const net::Request& request, net::Responder responder) {
@@ -100,11 +101,12 @@ void PeerListener::send_chunk(std::shared_ptr<const ChunkedBlob> blob, size_t ch
   const auto read = std::make_shared<Result<std::string>>(Error{Code::kIo, "it was not read"});
   net::Loop& loop = responder.loop();
   loop.aside([read, blob = std::move(blob), chunk] { *read = blob->read(chunk); },
-             [read, sending = sending_, responder = std::move(responder)]() mutable {
+             [read, sending = sending_, sent = sent_, responder = std::move(responder)]() mutable {
                if (!*read) {
                  --*sending;
                  return responder.send(not_here());
                }
+               sent->add((*read)->size());
                net::Response response;
                response.headers.set("Content-Type", "application/octet-stream");
                response.source = std::make_shared<ChunkBody>(std::move(**read), sending);

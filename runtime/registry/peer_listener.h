@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "kernels/mutex.h"
+#include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
 #include "runtime/net/loop.h"
 #include "runtime/net/server.h"
@@ -28,19 +29,22 @@ inline constexpr std::string_view kBlobsOfPeers = "/v1/blobs/";
 /// Thread-safe.
 class PeerListener {
  public:
-  /// `server`: as peers know this server. `loops` must outlive it. Errors: as net::Server::start().
-  static Result<std::unique_ptr<PeerListener>> open(net::Loops& loops, const std::string& address, uint16_t port, std::string server);
+  /// `options`: where it listens, with which TLS. `server`: as peers know this server. `sent` counts bytes of chunks. `loops` must outlive it.
+  /// Errors: as net::Server::start().
+  static Result<std::unique_ptr<PeerListener>> open(net::Loops& loops, net::ServerOptions options, std::string server,
+                                                    std::shared_ptr<metrics::Counter> sent);
 
   void offer(const std::string& digest, std::shared_ptr<const ChunkedBlob> blob);
   void withdraw(const std::string& digest);
 
  private:
-  explicit PeerListener(std::string server) : server_name_(std::move(server)) {}
+  PeerListener(std::string server, std::shared_ptr<metrics::Counter> sent) : server_name_(std::move(server)), sent_(std::move(sent)) {}
   void answer(const net::Request& request, net::Responder responder);
   void send_chunk(std::shared_ptr<const ChunkedBlob> blob, size_t chunk, net::Responder responder);
   std::shared_ptr<const ChunkedBlob> find(std::string_view digest) const;
 
   const std::string server_name_;
+  const std::shared_ptr<metrics::Counter> sent_;
   const std::shared_ptr<std::atomic<int>> sending_ = std::make_shared<std::atomic<int>>(0);  // chunks in memory
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<const ChunkedBlob>, std::less<>> offered_ SERIN_GUARDED_BY(mutex_);

@@ -68,12 +68,13 @@ void PeerNames::look_up(net::Loop& loop) {
   }
 }
 
-std::vector<std::string> PeerNames::addresses() const {
-  std::vector<std::string> all;
+std::vector<PeerNames::Peer> PeerNames::peers() const {
+  std::vector<Peer> all;
   const MutexLock lock(names_->mutex);
-  for (const Name& name : names_->list) all.insert(all.end(), name.addresses.begin(), name.addresses.end());
-  std::ranges::sort(all);
-  const auto doubled = std::ranges::unique(all);
+  for (const Name& name : names_->list)
+    for (const std::string& address : name.addresses) all.push_back({address, name.host});
+  std::ranges::stable_sort(all, {}, &Peer::address);
+  const auto doubled = std::ranges::unique(all, {}, &Peer::address);
   all.erase(doubled.begin(), doubled.end());
   return all;
 }
@@ -83,9 +84,9 @@ bool PeerNames::looked_up() const {
   return std::ranges::all_of(names_->list, &Name::answered);
 }
 
-void PeerNames::refuse(const std::string& address) {
+bool PeerNames::refuse(const std::string& address) {
   const MutexLock lock(mutex_);
-  refused_.insert(address);
+  return refused_.insert(address).second;
 }
 
 bool PeerNames::refused(const std::string& address) const {

@@ -22,14 +22,18 @@ class PeerNames {
 
   uint16_t port() const { return port_; }
   const std::string& server() const { return server_; }  ///< as peers know this server; another name after each start
-  /// Addresses of all peers, which may include this server, as found last.
-  std::vector<std::string> addresses() const;
+  struct Peer {
+    std::string address;
+    std::string name;  ///< the HOST of the list that has this address; of several the first
+  };
+  /// All peers, which may include this server, as found last; by address.
+  std::vector<Peer> peers() const;
   /// Looks the names up anew, on a thread of its own, and returns at once. The result comes by way of `loop`.
   void look_up(net::Loop& loop);
   /// Whether each name has been looked up at least once.
   bool looked_up() const;
-  /// The peer at that address has sent wrong bytes: this process takes nothing from it any more.
-  void refuse(const std::string& address);
+  /// The peer at that address has sent wrong bytes: this process takes nothing from it any more. False: it was refused already.
+  bool refuse(const std::string& address);
   bool refused(const std::string& address) const;
 
  private:

@@ -1,6 +1,6 @@
 // peers.h: servers of the same models as a source of their files: all of them together read each file about once from the registry.
 //
-//   SERIN_TRY(const auto peers, Peers::open("serin-peers:8004", "0.0.0.0"));       // listens there from now on
+//   SERIN_TRY(const auto peers, Peers::open({.names = "serin-peers:8004", .address = "0.0.0.0"}, metrics));   // listens there from now on
 //   SERIN_CHECK(peers->download(files, "digits/blobs/sha256/91ab...", {"sha256:91ab...", 4711}, "cache/91ab..."));
 //
 // chunk_plan.h has the rules, peer_listener.h the protocol. There is no coordinator. Only unfinished files outlive the process.
@@ -8,23 +8,32 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 
+#include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
 #include "runtime/net/loop.h"
+#include "runtime/net/tls.h"
 #include "runtime/registry/http_files.h"
+#include "runtime/registry/peer_group.h"
 #include "runtime/registry/peer_listener.h"
-#include "runtime/registry/peer_names.h"
 
 namespace serin::registry {
+
+struct PeerOptions {
+  std::string names;                           ///< as PeerNames::parse() reads them; empty: there are no peers
+  std::string address = "127.0.0.1";           ///< where this server listens, at their port
+  std::shared_ptr<const net::TlsContext> tls;  ///< shown to peers that take files from here; null: no TLS
+  std::shared_ptr<const net::TlsContext>
+      peer_tls;                  ///< for files of peers: whom to believe, and what to show. Null, if and only if `tls` is
+  std::string certificate_name;  ///< in the certificates of peers; empty: the HOST by which each was found
+};
 
 /// For one thread at a time.
 class Peers {
  public:
-  /// `names`: as PeerNames::parse() reads them. This server listens at their port, too, at `address`. Errors: kInvalidArgument; as
-  /// net::Server::start().
-  static Result<std::shared_ptr<Peers>> open(std::string_view names, const std::string& address);
+  /// Errors: kInvalidArgument; as net::Server::start().
+  static Result<std::shared_ptr<Peers>> open(const PeerOptions& options, metrics::Registry& metrics);
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
@@ -34,9 +43,9 @@ class Peers {
   void offer(const Contents& contents, const std::string& file);
 
  private:
-  explicit Peers(std::unique_ptr<PeerNames> names) : names_(std::move(names)) {}
+  explicit Peers(PeerGroup group) : group_(std::move(group)) {}
 
-  const std::unique_ptr<PeerNames> names_;
+  const PeerGroup group_;
   net::Loops loops_{1};
   std::unique_ptr<PeerListener> listener_;  // ends before its io thread
 };

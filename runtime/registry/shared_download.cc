@@ -26,9 +26,8 @@ constexpr auto kSlowPeers = 15s;  // nothing comes from them: the registry is re
 constexpr int kFailures = 3;      // of chunks; after that a peer is not asked for this blob
 constexpr uint64_t kRoomForStates = 1 << 20;
 
-net::ClientOptions options_for(uint64_t blob_bytes) {
-  return {.connect_timeout = kConnect, .silence_timeout = kSilent, .response_bytes = chunk_bytes(blob_bytes) + kRoomForStates};
-}
+/// Certificates that do not fit are an error of the installation. A peer that is away is none.
+bool is_about_tls(const Error& error) { return error.message.find("TLS: ") != std::string::npos; }
 
 struct States {
   std::string server, chunks;
@@ -46,9 +45,16 @@ std::optional<States> parse_states(const std::string& text, uint64_t bytes) {
 
 }  // namespace
 
-SharedDownload::SharedDownload(PeerNames& peers, net::Loop& lookups, const HttpFiles& registry, const std::string& path,
+SharedDownload::SharedDownload(const PeerGroup& group, net::Loop& lookups, const HttpFiles& registry, const std::string& path,
                                const Contents& wanted, ChunkedBlob& blob)
-    : peers_(peers), lookups_(lookups), registry_(registry), path_(path), wanted_(wanted), blob_(blob), plan_(peers.server(), wanted) {
+    : group_(group),
+      peers_(*group.names),
+      lookups_(lookups),
+      registry_(registry),
+      path_(path),
+      wanted_(wanted),
+      blob_(blob),
+      plan_(peers_.server(), wanted) {
   const std::string states = blob.states();
   for (size_t chunk = 0; chunk < states.size(); ++chunk) plan_.put(chunk, states[chunk]);
 }
@@ -123,6 +129,7 @@ Status SharedDownload::read(const ChunkRun& run) {
     SERIN_CHECK(blob_.write(at, bytes));
     at += bytes.size();
     read_ += bytes.size();
+    group_.counts.from_registry->add(bytes.size());
     if (at < chunk_span(wanted_.bytes, chunk).to) return {};
     const MutexLock lock(mutex_);
     while (chunk < last && at >= chunk_span(wanted_.bytes, chunk).to) put(chunk++, kRead);
@@ -146,19 +153,27 @@ void SharedDownload::look_for_peers() {
     next_look_ = Clock::now() + kNextLookup;
   }
   const MutexLock lock(mutex_);
-  for (const std::string& address : peers_.addresses()) {
+  for (const auto& [address, name] : peers_.peers()) {
     const bool known = std::ranges::any_of(workers_, [&](const auto& worker) { return worker->address == address; });
     if (known || peers_.refused(address)) continue;
     const size_t peer = workers_.size();
-    workers_.push_back(std::make_unique<Worker>(address, options_for(wanted_.bytes)));
+    workers_.push_back(std::make_unique<Worker>(address, options_for(name)));
     workers_.back()->thread = std::thread([this, peer] { work(peer); });
   }
+}
+
+net::ClientOptions SharedDownload::options_for(const std::string& name) const {
+  return {.connect_timeout = kConnect,
+          .silence_timeout = kSilent,
+          .response_bytes = chunk_bytes(wanted_.bytes) + kRoomForStates,
+          .tls = group_.tls,
+          .server_name = group_.certificate_name.empty() ? name : group_.certificate_name};
 }
 
 std::chrono::milliseconds SharedDownload::pause_after(Heard heard) const {
   constexpr auto kEach = 20ms, kLeast = 100ms;  // a server is asked about as often, however many there are
   if (heard != Heard::kStates) return heard == Heard::kOtherBlobs ? 300ms : 500ms;
-  return std::max<std::chrono::milliseconds>(kLeast, kEach * peers_.addresses().size());
+  return std::max<std::chrono::milliseconds>(kLeast, kEach * peers_.peers().size());
 }
 
 void SharedDownload::work(size_t peer) {
@@ -197,12 +212,14 @@ SharedDownload::Heard SharedDownload::ask(size_t peer) {
     const MutexLock lock(mutex_);
     self = workers_[peer].get();
   }
-  const net::Origin origin{.host = self->address, .port = peers_.port()};
+  const net::Origin origin{.host = self->address, .port = peers_.port(), .secure = group_.tls != nullptr};
   const auto answer = self->session.send(origin, {.target = fmt::format("{}{}", kBlobsOfPeers, wanted_.digest)}, kStatesTime);
   const auto said = answer && answer->status == 200 ? parse_states(answer->body, wanted_.bytes) : std::nullopt;
   const MutexLock lock(mutex_);
   self->asked = true;
   changed_.notify_all();
+  if (!answer && is_about_tls(answer.error()) && !std::exchange(self->warned, true))
+    log::warning("registry peers: {}: {}", self->address, answer.error().message);
   if (said && said->server == peers_.server()) return Heard::kItself;
   if (said && !self->ended && plan_.hear(peer, said->server, said->chunks, Clock::now())) return Heard::kStates;
   plan_.lose(peer);
@@ -217,7 +234,7 @@ Status SharedDownload::take(size_t peer, size_t chunk) {
     self = workers_[peer].get();
   }
   const Span span = chunk_span(wanted_.bytes, chunk);
-  const net::Origin origin{.host = self->address, .port = peers_.port()};
+  const net::Origin origin{.host = self->address, .port = peers_.port(), .secure = group_.tls != nullptr};
   auto answer = self->session.send(origin, {.target = fmt::format("{}{}/{}", kBlobsOfPeers, wanted_.digest, chunk)}, kChunkTime);
   Status done;
   if (!answer)
@@ -233,8 +250,10 @@ Status SharedDownload::take(size_t peer, size_t chunk) {
   put(chunk, here ? kTaken : kMissing, peer);
   if (here) {
     self->bytes += span.to - span.from;
+    group_.counts.from_peers->add(span.to - span.from);
     last_taken_ = Clock::now();
   }
+  if (!done && done.error().code == Code::kCorrupt) group_.counts.refused_chunks->add();
   changed_.notify_all();
   return done;
 }
@@ -249,6 +268,7 @@ Result<std::string> SharedDownload::read_again(size_t chunk) {
     return {};
   }));
   read_ += bytes.size();
+  group_.counts.from_registry->add(bytes.size());
   return bytes;
 }
 
@@ -282,14 +302,19 @@ Result<bool> SharedDownload::find_wrong_source() {
 }
 
 void SharedDownload::forget(std::optional<size_t> peer) {
-  for (size_t chunk = 0; chunk < plan_.states().size(); ++chunk)
-    if (plan_.states()[chunk] == kTaken && plan_.source(chunk) == peer) put(chunk, kMissing);
+  uint64_t refused = 1;  // the one that differed was read again
+  for (size_t chunk = 0; chunk < plan_.states().size(); ++chunk) {
+    if (plan_.states()[chunk] != kTaken || plan_.source(chunk) != peer) continue;
+    put(chunk, kMissing);
+    ++refused;
+  }
   if (!peer) return;  // of an earlier start
+  group_.counts.refused_chunks->add(refused);
   Worker& worker = *workers_[*peer];
   worker.ended = true;
   worker.bytes = 0;
   plan_.lose(*peer);
-  peers_.refuse(worker.address);
+  if (peers_.refuse(worker.address)) group_.counts.refused_peers->add(1);
   changed_.notify_all();
   log::error("registry peers: {} has sent wrong bytes of {}; nothing is taken from it any more", worker.address, wanted_.digest);
 }

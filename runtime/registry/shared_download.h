@@ -20,14 +20,14 @@
 #include "runtime/registry/chunk_plan.h"
 #include "runtime/registry/chunked_blob.h"
 #include "runtime/registry/http_files.h"
-#include "runtime/registry/peer_names.h"
+#include "runtime/registry/peer_group.h"
 
 namespace serin::registry {
 
 class SharedDownload {
  public:
   /// `lookups`: by its way names are looked up. All must outlive it.
-  SharedDownload(PeerNames& peers, net::Loop& lookups, const HttpFiles& registry, const std::string& path, const Contents& wanted,
+  SharedDownload(const PeerGroup& group, net::Loop& lookups, const HttpFiles& registry, const std::string& path, const Contents& wanted,
                  ChunkedBlob& blob);
   ~SharedDownload();
   SharedDownload(const SharedDownload&) = delete;
@@ -43,15 +43,17 @@ class SharedDownload {
     Worker(std::string where, net::ClientOptions options) : address(std::move(where)), session(std::move(options)) {}
     const std::string address;
     net::Session session;
-    bool asked = false;  // at least once
-    bool ended = false;  // it is of no use for this blob
-    uint64_t bytes = 0;  // taken from it
+    bool asked = false;   // at least once
+    bool ended = false;   // it is of no use for this blob
+    bool warned = false;  // of its TLS
+    uint64_t bytes = 0;   // taken from it
     std::thread thread;
   };
 
   void look_for_peers();
   void work(size_t peer);
   Heard ask(size_t peer);
+  net::ClientOptions options_for(const std::string& name) const;
   Status take(size_t peer, size_t chunk);
   std::chrono::milliseconds pause_after(Heard heard) const;
 
@@ -64,6 +66,7 @@ class SharedDownload {
   bool all_asked() const SERIN_REQUIRES(mutex_);
   void report();
 
+  const PeerGroup& group_;
   PeerNames& peers_;
   net::Loop& lookups_;
   const HttpFiles& registry_;

@@ -12,7 +12,7 @@ BLOCKS = {re.match(r"# (\S+\.yaml)", block).group(1): block for block in re.find
 
 
 def test_kubernetes_knows_every_field_of_the_page(tmp_path):
-    assert BLOCKS.keys() == {"kustomization.yaml", "values.yaml", "writer.yaml", "canary.yaml", "rollout.yaml", "queue.yaml", "in-flight.yaml", "keda.yaml"}
+    assert BLOCKS.keys() == {"kustomization.yaml", "values.yaml", "writer.yaml", "canary.yaml", "rollout.yaml", "queue.yaml", "in-flight.yaml", "keda.yaml", "registry.yaml"}
     (tmp_path / "writer.yaml").write_text(BLOCKS["writer.yaml"])
     assert misfits(tmp_path / "writer.yaml") == []
 

@@ -1,5 +1,6 @@
 """The chart and the manifests rendered from it, without a cluster: they cannot differ, bad values are refused by name, and every object has the fields it must."""
 
+import contextlib
 import json
 import os
 import re
@@ -10,9 +11,11 @@ import pytest
 import yaml
 from certificates import Authority
 from cluster import program, why_not
-from conftest import ROOT, SERIN
+from conftest import MODELS, ROOT, SERIN, Process, call, free_port, serin
 from external_scaler import Scaler
+from file_server import FileServer
 from manifests import CHART, KUBERNETES, OVERLAYS, SCALERS, chart, files_of, helm_template, kinds, overlay, pod_templates
+from registries import tag
 from routers import Router, write_config
 from value_sets import BAD, GOOD
 
@@ -149,6 +152,62 @@ def test_the_programs_know_their_flags(name):
         known = subprocess.run([SERIN, args[0], "--help"], capture_output=True, text=True, check=True, timeout=20).stdout
         flags = [word for word in args if word.startswith("--")]
         assert flags and [flag for flag in flags if f" {flag} " not in known and f" {flag}\n" not in known] == []
+
+
+def test_pods_of_the_chart_share_the_files_of_a_registry(tmp_path):
+    """As the chart starts them, with its flags, its names and its Secret, but for the places of files and for addresses on loopback."""
+    registry, authority = tmp_path / "registry", Authority(tmp_path)
+    model = tmp_path / "model"
+    shutil.copytree(MODELS / "digits/1", model)
+    (model / "more.bin").write_bytes(os.urandom(3 << 20))
+    assert serin("registry", "add", registry, "digits", model).returncode == 0
+    tag(registry, "digits:1", "production")
+    pair = authority.issue("tls", names="DNS:serin.models.svc")
+    objects = chart(GOOD["peers-with-tls"])
+    [peers] = [each for each in kinds(objects, "Service") if each["metadata"]["name"] == "serin-peers"]
+    [deployment] = pod_templates(objects)
+    pod = deployment["spec"]["template"]
+    assert peers["spec"]["clusterIP"] == "None" and peers["spec"]["publishNotReadyAddresses"]
+    assert peers["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    container = pod["spec"]["containers"][0]
+    [target] = [port["containerPort"] for port in container["ports"] if port["name"] == peers["spec"]["ports"][0]["targetPort"]]
+    assert f"serin-peers:{target}" in container["args"]
+    port, own = free_port(), authority.folder
+    with FileServer(registry) as files, contextlib.ExitStack() as stack:
+        pages = []
+        for number in (1, 2):
+            places = {"registry+https://models.example.com": f"registry+{files.url}", "/models": str(tmp_path / f"cache-{number}"), "/etc/serin/tls": str(own),
+                      "0.0.0.0": f"127.0.0.{number}", f"serin-peers:{target}": f"127.0.0.1:{port},127.0.0.2:{port}"}
+            args = [next((word.replace(was, now, 1) for was, now in places.items() if word.startswith(was)), word) for word in container["args"]]
+            assert pair.cert in args and authority.ca in args and "serin.models.svc" in args
+            args[args.index("--drain-seconds") + 1] = "0"
+            folder = tmp_path / f"pod-{number}"
+            folder.mkdir()
+            server = stack.enter_context(Process(folder, *args, "--port", 0, "--grpc-port", 0, "--metrics-port", 0))
+            pages.append(call(f"http://127.0.0.{number}:{server.ports['metrics']}/metrics").body.decode())
+    taken = [int(re.search(r"^serin_registry_peer_bytes_total (\d+)$", page, re.M)[1]) for page in pages]
+    assert taken == [0, 3 << 20]
+
+
+def test_pods_reach_a_registry_and_each_other_and_nothing_else():
+    def of_runtime(name):
+        [policy] = [each["spec"] for each in kinds(chart(GOOD[name]), "NetworkPolicy") if each["metadata"]["name"] == "serin-runtime"]
+        return policy
+    assert of_runtime("defaults")["policyTypes"] == ["Ingress"] and "egress" not in of_runtime("defaults")
+    alone, together = of_runtime("registry"), of_runtime("peers")
+    assert {"ports": [{"port": 9000}, {"port": 443}]} in alone["egress"] and len(alone["egress"]) == 2 and len(alone["ingress"]) == 2
+    itself = {"podSelector": {"matchLabels": together["podSelector"]["matchLabels"]}}
+    assert {"to": [itself], "ports": [{"port": 8004}]} in together["egress"] and {"from": [itself], "ports": [{"port": "peers"}]} in together["ingress"]
+    claims = {name: kinds(chart(GOOD[name]), "PersistentVolumeClaim") for name in ("defaults", "registry")}
+    assert len(claims["defaults"]) == 1 and not claims["registry"]
+
+
+def test_the_values_of_the_page_serve_a_registry():
+    text = re.search(r"```yaml\n# registry.yaml\n(.*?)```", (KUBERNETES / "README.md").read_text(), re.S)[1]
+    pod = next(each for each in pod_templates(chart(yaml.safe_load(text))))["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    assert {"s3://models/registry", "serin-peers:8004"} <= set(container["args"]) and container["envFrom"] == [{"secretRef": {"name": "models-bucket"}}]
+    assert {volume["name"]: volume for volume in pod["volumes"]}["models"]["emptyDir"] == {"sizeLimit": "40Gi"}
 
 
 def test_the_packed_chart_is_whole(tmp_path):

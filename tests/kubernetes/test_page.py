@@ -14,7 +14,7 @@ from conftest import ROOT, wait_until
 from manifests import KUBERNETES, helm_template, kinds, overlay
 from value_sets import GOOD
 
-PAGE = re.sub(r"(?s)## 7\. Scale.*?(?=## Notes)", "", (ROOT / "deploy/kubernetes/README.md").read_text())  # test_autoscaling.py has that part
+PAGE = re.sub(r"(?s)## 7\. Scale.*?(?=## Notes)", "", (ROOT / "deploy/kubernetes/README.md").read_text())  # test_autoscaling.py and test_chart.py have that part
 NEED_A_POD = re.compile(r"docker |helm -n models test |kubectl -n models ((port-forward|cp|exec) |wait --for=condition=Ready rollouts)|SERIN_TOKEN=|curl ")
 KINDS = ("rollouts.serin.dev", "routerrecords.serin.dev")
 WAYS = {"kustomize": "**With kustomize**", "helm": "**With Helm**"}

@@ -258,18 +258,19 @@ class Registries {
 bool is_remote(const serving::ModelRoot& root) { return registry::is_remote_address(root.path); }
 
 /// Null: none are named.
-Result<std::shared_ptr<registry::Peers>> open_peers(const serving::ModelSource& source, const RegistryOptions& options) {
-  if (options.peers.empty()) return nullptr;
+Result<std::shared_ptr<registry::Peers>> open_peers(const serving::ModelSource& source, const registry::PeerOptions& options,
+                                                    metrics::Registry& metrics) {
+  if (options.names.empty()) return nullptr;
   if (std::ranges::none_of(source.roots, is_remote))
     return invalid("--registry-peers: no model is in a remote registry (registry+https, s3, oci), so there is nothing to share");
-  return registry::Peers::open(options.peers, options.address);
+  return registry::Peers::open(options, metrics);
 }
 
 }  // namespace
 
-Status use_registries(serving::ModelSource& source, const RegistryOptions& options) {
+Status use_registries(serving::ModelSource& source, const RegistryOptions& options, metrics::Registry& metrics) {
   const auto is_registry = [](const serving::ModelRoot& root) { return root.path.starts_with(kScheme) || is_remote(root); };
-  SERIN_TRY(const std::shared_ptr<registry::Peers> peers, open_peers(source, options));
+  SERIN_TRY(const std::shared_ptr<registry::Peers> peers, open_peers(source, options.peers, metrics));
   if (std::ranges::none_of(source.roots, is_registry)) return {};
   SERIN_TRY(const std::string folder, folder_of_versions(options.cache));
   std::vector<Place> places;

@@ -11,22 +11,23 @@
 
 #include <string>
 
+#include "runtime/base/metrics.h"
 #include "runtime/base/result.h"
+#include "runtime/registry/peers.h"
 #include "runtime/serving/settings/model_source.h"
 
 namespace serin::cli {
 
 struct RegistryOptions {
-  std::string cache;                  ///< folder; empty: serin/models in $XDG_CACHE_HOME or in ~/.cache
-  std::string ca;                     ///< authorities for https; empty: those that the system trusts
-  std::string peers;                  ///< as Peers::open() takes them; empty: none
-  std::string address = "127.0.0.1";  ///< where peers find this server
+  std::string cache;            ///< folder; empty: serin/models in $XDG_CACHE_HOME or in ~/.cache
+  std::string ca;               ///< authorities for https; empty: those that the system trusts
+  registry::PeerOptions peers;  ///< without names: none
 };
 
 /// Replaces such places by folders of a cache, into which their versions are copied, and follows the tags while the server runs. A tag is
 /// also a label. The settings of a model are those of its highest version.
 /// Errors: those of the registry and of Peers::open(). kInvalidArgument: other places are named, too; there is no folder for the cache; there are
-/// peers, but no place in a remote registry.
-Status use_registries(serving::ModelSource& source, const RegistryOptions& options);
+/// peers, but no place in a remote registry. `metrics` must outlive the source.
+Status use_registries(serving::ModelSource& source, const RegistryOptions& options, metrics::Registry& metrics);
 
 }  // namespace serin::cli

@@ -68,6 +68,17 @@ Result<std::shared_ptr<net::TlsContext>> server_tls(const ServeOptions& options)
   return made;
 }
 
+/// Null: peers are called in the clear, for they have no TLS either. They are shown this server's certificate, which --tls-client-ca may ask for.
+Result<std::shared_ptr<net::TlsContext>> peers_tls(const ServeOptions& options) {
+  if (options.registry_peers.empty() || options.tls_cert.empty()) return nullptr;
+  auto made = net::TlsContext::for_client({.ca = options.registry_peers_ca,
+                                           .certificate = options.tls_cert,
+                                           .key = options.tls_key,
+                                           .least = options.tls_min_version == "1.2" ? net::TlsVersion::k12 : net::TlsVersion::k13});
+  if (!made) return made.error().in("registry peers: TLS");
+  return made;
+}
+
 /// What models run on, and how those do whose serin.yaml does not say.
 struct Compute {
   kernels::CpuOptions cpu;
@@ -104,15 +115,14 @@ bool names_folder_in_bucket(const ServeOptions& options) {
 }
 
 /// Where models lie, and the name of the only one.
-Result<serving::ModelSource> source_of(const ServeOptions& options) {
+Result<serving::ModelSource> source_of(const ServeOptions& options, const registry::PeerOptions& peers, metrics::Registry& metrics) {
   serving::ModelSource source = options.source;
   if (options.check && source.load_at_start.empty()) source.control = serving::Control::kNone;  // all of them
   if (source.roots.empty())
     return Error{Code::kInvalidArgument,
                  fmt::format("nothing to serve is named: {}", kWhereModelsLie[static_cast<size_t>(options.dialect)])};
   if (!names_folder_in_bucket(options))
-    SERIN_CHECK(use_registries(
-        source, {.cache = options.registry_cache, .ca = options.registry_ca, .peers = options.registry_peers, .address = options.address}));
+    SERIN_CHECK(use_registries(source, {.cache = options.registry_cache, .ca = options.registry_ca, .peers = peers}, metrics));
   if (options.name.empty()) return source;
   if (source.list.files) return Error{Code::kInvalidArgument, fmt::format("--name {}: models of a registry have names", options.name)};
   if (source.roots.size() > 1)
@@ -240,9 +250,17 @@ Result<int> serve(const ServeOptions& options) {
   if (!options.log_file.empty()) SERIN_CHECK(log::write_to(options.log_file, options.log_to_stderr));
   for (const std::string& remark : options.remarks) log::warning("{}", remark);
   remove_stale_ready_file(options.ready_file);
-  SERIN_TRY(const serving::ModelSource source, source_of(options));
-  SERIN_TRY(const Compute compute, read_compute(options));
   SERIN_TRY(const std::shared_ptr<net::TlsContext> tls, server_tls(options));
+  SERIN_TRY(const std::shared_ptr<net::TlsContext> peer_tls, peers_tls(options));
+  // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
+  metrics::Registry registry;
+  const registry::PeerOptions peers{.names = options.registry_peers,
+                                    .address = options.address,
+                                    .tls = tls,
+                                    .peer_tls = peer_tls,
+                                    .certificate_name = options.registry_peers_name};
+  SERIN_TRY(const serving::ModelSource source, source_of(options, peers, registry));
+  SERIN_TRY(const Compute compute, read_compute(options));
   block_end_signals();
   block_signal(SIGHUP);
   raise_descriptor_limit();
@@ -255,8 +273,6 @@ Result<int> serve(const ServeOptions& options) {
   const int cores = options.threads > 0 ? options.threads : serving::granted_cores();
   log::info("serin {}: {}; {} compute threads", SERIN_VERSION, note, cores);
 
-  // Declared in the order in which they may be needed by what comes after: destruction runs the other way.
-  metrics::Registry registry;
   const auto process_metrics = metrics::export_process_metrics(registry);
   const auto host_metrics = serving::export_host_metrics(registry);
   const auto pinned_pool = options.dialect == serving::Dialect::kTriton ? serving::export_pinned_pool(registry) : decltype(host_metrics)();
@@ -304,7 +320,7 @@ Result<int> serve(const ServeOptions& options) {
   if (options.dialect == serving::Dialect::kSerin) {
     SERIN_TRY(ports, open_ports());
   }
-  net::TlsWatch certificates({tls}, registry);
+  net::TlsWatch certificates({tls, peer_tls}, registry);
   const auto missing = [&] {
     const EndsAtOnce meanwhile([&] {
       log::info("ending, before all models are loaded");

@@ -96,6 +96,17 @@ void add_tls(CLI::App& command, ServeOptions& options) {
       ->capture_default_str()
       ->check(CLI::IsMember({"1.2", "1.3"}));
   cert->needs("--tls-key");
+  auto* peers = command.get_option("--registry-peers");
+  command
+      .add_option("--registry-peers-ca", options.registry_peers_ca,
+                  "with --tls-cert: file with the authorities that may sign for peers; default: the system's")
+      ->needs(cert)
+      ->needs(peers);
+  command
+      .add_option("--registry-peers-name", options.registry_peers_name,
+                  "with --tls-cert: name in the certificates of peers; default: the HOST in --registry-peers")
+      ->needs(cert)
+      ->needs(peers);
 }
 
 void add_machine(CLI::App& command, ServeOptions& options) {

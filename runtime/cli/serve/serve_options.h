@@ -21,6 +21,8 @@ struct ServeOptions {
   std::string name;            ///< name of the only model; empty: the name of its file or folder
   std::string registry_cache;  ///< folder of versions from registries; empty: the user's
   std::string registry_ca;     ///< authorities that may sign for servers of registries; empty: the system's
+  std::string registry_peers_ca,
+      registry_peers_name;     ///< authorities of the peers' certificates, and the name in them; empty: the system's, HOST
   std::string registry_peers;  ///< HOST:PORT[,HOST:PORT] of servers that share files of registries, and of this one; empty: none
   size_t latest_versions = 0;  ///< load only that many versions of each model, the highest, unless its settings say otherwise; 0: all
   std::string address = "127.0.0.1";

@@ -1,5 +1,6 @@
 #include "runtime/net/tls/tls_watch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -57,9 +58,11 @@ void TlsWatch::run() {
 }
 
 void TlsWatch::look(bool at_once) {
+  for (const Watched& each : watched_) each.context->refresh(at_once);
   for (const Watched& each : watched_) {
-    each.context->refresh(at_once);
-    each.stale->set(each.context->stale() ? 1 : 0);
+    // Of several contexts that show the same certificate, as a server's and that of its calls, one that is stale is enough.
+    const auto stale_too = [&](const Watched& other) { return other.stale == each.stale && other.context->stale(); };
+    each.stale->set(std::ranges::any_of(watched_, stale_too) ? 1 : 0);
     if (each.expiry) each.expiry->set(std::chrono::duration<double>(each.context->expires()->time_since_epoch()).count());
   }
 }

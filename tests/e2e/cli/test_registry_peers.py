@@ -5,6 +5,8 @@ import contextlib
 import hashlib
 import json
 import os
+import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -13,6 +15,7 @@ import types
 
 import pytest
 
+from certificates import Authority
 from conftest import MODELS, ON_FREE_PORTS, SERIN, Process, call, free_port, serin, wait_until
 from false_peers import MIB, FalsePeer
 from file_server import FileServer
@@ -42,6 +45,7 @@ class Pods:
 
     def __init__(self, folder, stack, place):
         self.folder, self.stack, self.place, self.port, self.env, self.run_by = folder, stack, place, free_port(), None, ()
+        self.flags, self.trust = {}, None  # flags of each number, and the context of a client, where they have TLS
 
     def address(self, number):
         return f"127.0.0.{number}"
@@ -50,7 +54,7 @@ class Pods:
         return ",".join(f"{self.address(number)}:{self.port}" for number in numbers)
 
     def arguments(self, number, names):
-        more = ["--registry-peers", names] if names else []
+        more = [*(["--registry-peers", names] if names else []), *self.flags.get(number, [])]
         return ["--models", self.place, "--address", self.address(number), "--registry-cache", self.cache(number), "--threads", 1, *ON_FREE_PORTS, *more]
 
     def cache(self, number):
@@ -60,7 +64,9 @@ class Pods:
         folder = self.folder / f"pod-{number}"
         folder.mkdir(exist_ok=True)
         pod = self.stack.enter_context(Process(folder, "serve", *self.arguments(number, names), env=self.env, run_by=self.run_by))
-        assert call(f"http://{self.address(number)}:{pod.ports['http']}/v2/models/digits/ready").status == 200
+        secure = self.trust is not None and self.flags.get(number)
+        ready = call(f"http{'s' if secure else ''}://{self.address(number)}:{pod.ports['http']}/v2/models/digits/ready", tls=self.trust if secure else None)
+        assert ready.status == 200
         assert [path.read_bytes() for path in self.cache(number).rglob("digits/1/more.bin")] == [self.contents]
         assert not list(self.cache(number).rglob("*.chunks"))
         return pod
@@ -77,6 +83,11 @@ class Pods:
 
     def ask(self, number, path):
         return call(f"http://{self.address(number)}:{self.port}/v1/blobs/{path}")
+
+    def counted(self, number, pod):
+        """The metrics of sharing, without what their names have in common."""
+        page = call(f"http://{self.address(number)}:{pod.ports['metrics']}/metrics").body.decode()
+        return {name: int(value) for name, value in re.findall(r"^serin_registry_(\w+) (\d+)$", page, re.M)}
 
 
 @pytest.fixture
@@ -120,9 +131,15 @@ def test_eight_cold_servers_read_the_registry_about_once_and_a_ninth_not_at_all(
         print(f"8 servers: {alone:.1f} s and {alone_bytes / SIZE:.2f} times the file alone, {together:.1f} s and {total / SIZE:.2f} times as peers")
         assert total <= 1.2 * SIZE, total / SIZE
         assert all(taken > SIZE / 2 and count >= 5 for _, taken, count in map(helpers, started))
-        before = files.sent[large.path]
+        before, alone = files.sent[large.path], files.sent.total()
         ninth = group.start(9, names)
         assert files.sent[large.path] == before and helpers(ninth)[:2] == (0, SIZE)
+        small = sum(file.stat().st_size for file in (MODELS / "digits/1").iterdir())
+        assert group.counted(9, ninth) == {"peer_bytes_total": SIZE, "origin_bytes_total": small, "peer_sent_bytes_total": 0, "peer_refused_chunks_total": 0, "refused_peers": 0}
+        assert files.sent.total() - alone >= small
+        all_counted = [group.counted(number, pod) for number, pod in enumerate([*started, ninth], 1)]
+        assert all(each["peer_bytes_total"] + each["origin_bytes_total"] >= SIZE + small for each in all_counted[:-1])
+        assert sum(each["peer_sent_bytes_total"] for each in all_counted) >= sum(each["peer_bytes_total"] for each in all_counted) >= SIZE
 
 
 def test_a_corrupt_peer_is_named_and_refused_and_the_model_is_served(large, files, pods):
@@ -135,6 +152,9 @@ def test_a_corrupt_peer_is_named_and_refused_and_the_model_is_served(large, file
             errors = [line for line in pod.log.splitlines() if "wrong bytes" in line]
             assert len(errors) == 1 and f"{group.address(9)} has sent wrong bytes of {large.digest}" in errors[0], pod.log
             assert any("/v1/blobs/" in path and path.count("/") == 4 for path in false.asked)
+            counted = group.counted(number, pod)
+            assert counted["refused_peers"] == 1 and 1 <= counted["peer_refused_chunks_total"] <= 25
+            assert counted["peer_bytes_total"] + counted["origin_bytes_total"] >= SIZE
         assert files.sent[large.path] - before <= 4 * MIB  # one chunk of each of them tells
         assert group.address(2) not in "".join(errors)
 
@@ -145,6 +165,9 @@ def test_a_peer_that_is_of_no_use_is_passed_over(large, files, pods, deed):
     with FalsePeer(group.address(9), group.port, deed, {large.digest: large.contents}) as false:
         pod = group.start(1, group.names((1, 8, 9)))  # the eighth is nobody
         assert helpers(pod) == (SIZE, 0, 0) and false.asked and "wrong bytes" not in pod.log
+        counted = group.counted(1, pod)
+        assert counted["peer_bytes_total"] == counted["refused_peers"] == 0 < SIZE < counted["origin_bytes_total"]
+        assert (counted["peer_refused_chunks_total"] > 0) == (deed in ("short", "long"))
 
 
 def test_a_server_of_another_registry_offers_nothing_of_this_one(large, files, pods, tmp_path):
@@ -277,3 +300,101 @@ def test_a_port_in_use_is_named(files, tmp_path):
         port = taken.getsockname()[1]
         done = serin("serve", "--models", place_of(files), "--registry-cache", tmp_path, "--registry-peers", f"127.0.0.1:{port}", *ON_FREE_PORTS)
     assert done.returncode == 2 and str(port) in done.stderr
+
+
+# ---- TLS ----
+
+def secured(group, authority, number, pair, *more):
+    """The flags of a server with TLS, whose peers are signed by that authority."""
+    group.flags[number] = ["--tls-cert", pair.cert, "--tls-key", pair.key, "--registry-peers-ca", authority.ca, *more]
+
+
+ADDRESSES = "IP:127.0.0.1,IP:127.0.0.2"
+
+
+@pytest.mark.parametrize("names, flags", [
+    (ADDRESSES, []), (f"DNS:models.corp,{ADDRESSES}", ["--registry-peers-name", "models.corp"]), (ADDRESSES, ["--tls-client-ca"]),
+], ids=["by-address", "by-name", "mutual"])
+def test_servers_with_tls_share_over_tls(large, files, pods, tmp_path, names, flags):
+    authority = Authority(tmp_path)
+    pair = authority.issue("pod", names=names)
+    group = pods(place_of(files))
+    mutual = flags == ["--tls-client-ca"]
+    group.trust = authority.client(pair if mutual else None)
+    for number in (1, 2):
+        secured(group, authority, number, pair, *flags, *([authority.ca] if mutual else []))
+    first, second = group.start(1, group.names((1, 2))), group.start(2, group.names((1, 2)))
+    assert helpers(second) == (0, SIZE, 1) and group.counted(2, second)["peer_bytes_total"] == SIZE
+    assert group.counted(1, first)["peer_sent_bytes_total"] == SIZE
+    url = f"{group.address(1)}:{group.port}/v1/blobs/{large.digest}"
+    assert call(f"https://{url}", tls=group.trust).json["bytes"] == SIZE
+    assert call(f"http://{url}").status == 400, "in the clear, to a port with TLS"
+    if mutual:
+        with pytest.raises(OSError):
+            call(f"https://{url}", tls=authority.client())
+
+
+@pytest.mark.parametrize("why, words", [
+    ("other authority", "TLS: its certificate"), ("other name", "TLS: its certificate (CN=first) is for DNS:models.corp, not for '127.0.0.1'"),
+    ("no TLS", "TLS: the other side does not speak it"), ("no certificate", "TLS: the other side refuses: "),
+])
+def test_nothing_is_taken_from_a_peer_whose_tls_does_not_fit(large, files, pods, tmp_path, why, words):
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    group = pods(place_of(files))
+    group.trust = authority.client()
+    group.trust.check_hostname = False
+    group.trust.load_verify_locations(other.ca)
+    signer = other if why == "other authority" else authority
+    pair = signer.issue("first", names="DNS:models.corp" if why == "other name" else ADDRESSES)
+    if why != "no TLS":
+        secured(group, authority, 1, pair)
+    if why == "no certificate":
+        group.trust.load_cert_chain(pair.cert, pair.key)
+        group.flags[1] += ["--tls-client-ca", authority.ca]
+    secured(group, authority, 2, (other if why == "no certificate" else authority).issue("second", names=ADDRESSES))
+    first, second = group.start(1, group.names((1,))), group.start(2, group.names((1, 2)))
+    assert helpers(second) == (SIZE, 0, 0) and group.counted(1, first)["peer_sent_bytes_total"] == 0
+    said = [line for line in second.log.splitlines() if "registry peers: 127.0.0.1: " in line and words in line]
+    assert len(said) == 1, second.log
+
+
+def test_authorities_of_peers_are_read_again_when_their_file_changes(large, pods, tmp_path):
+    """As a manager of certificates renews them: the next version comes from the peer that was not trusted before."""
+    registry, model, old, new = tmp_path / "registry", tmp_path / "model", Authority(tmp_path, "old"), Authority(tmp_path, "new")
+    shutil.copytree(large.folder, registry)
+    trusted = tmp_path / "trusted.crt"
+    shutil.copy(old.ca, trusted)
+    with FileServer(registry) as files:
+        group = pods(place_of(files))
+        group.trust = new.client()
+        pair = new.issue("pod", names=ADDRESSES)
+        for number in (1, 2):
+            secured(group, new, number, pair, "--poll-seconds", 0.1)
+        group.flags[2][group.flags[2].index(new.ca)] = trusted
+        group.start(1, group.names((1, 2)))
+        second = group.start(2, group.names((1, 2)))
+        assert helpers(second) == (SIZE, 0, 0) and "TLS: its certificate" in second.log
+        page = f"http://{group.address(2)}:{second.ports['metrics']}/metrics"
+        for text, stale in ("no certificate", 1), (pathlib.Path(new.ca).read_text(), 0):
+            trusted.write_text(text)
+            wait_until(lambda stale=stale: f'serin_tls_certificate_stale{{file="{pair.cert}"}} {stale}\n' in call(page).body.decode(), 20, f"stale is {stale}")
+        shutil.copytree(MODELS / "digits/2", model)
+        (model / "more.bin").write_bytes(large.contents[::-1])
+        assert serin("registry", "add", registry, "digits", model).returncode == 0
+        tag(registry, "digits:2", "production")
+        ready = f"https://{group.address(2)}:{second.ports['http']}/v2/models/digits/versions/2/ready"
+        wait_until(lambda: call(ready, tls=group.trust).status == 200, 30, "version 2 is there")
+        assert group.counted(2, second)["peer_bytes_total"] > MIB
+
+
+@pytest.mark.parametrize("flags, words", [
+    (["--registry-peers", "a:1", "--registry-peers-ca", "ca.crt"], "--registry-peers-ca requires --tls-cert"),
+    (["--registry-peers", "a:1", "--registry-peers-name", "a"], "--registry-peers-name requires --tls-cert"),
+    (["--tls"], "--registry-peers-ca requires --registry-peers"), (["--tls", "--registry-peers", "a:1"], "registry peers: TLS: "),
+])
+def test_wrong_flags_of_tls_are_refused(files, tmp_path, flags, words):
+    if "--tls" in flags:
+        pair = Authority(tmp_path).issue("pod")
+        flags = [*flags[1:], "--tls-cert", pair.cert, "--tls-key", pair.key, "--registry-peers-ca", tmp_path / "missing.crt"]
+    done = serin("serve", "--models", place_of(files), "--registry-cache", tmp_path / "cache", *flags, *ON_FREE_PORTS)
+    assert done.returncode == 2 and words in done.stderr, done.stderr

@@ -109,5 +109,18 @@ TEST_F(TlsFiles, AreWatched) {
   EXPECT_GT(context->expires(), before);
 }
 
+TEST_F(TlsFiles, OfOneCertificateAreStaleIfOneContextIs) {
+  const std::string trusted = authority_.path("trusted.crt");
+  std::filesystem::copy_file(authority_.file(), trusted);
+  const std::shared_ptr<TlsContext> server = *TlsContext::for_server({.certificate = files_.certificate, .key = files_.key});
+  const std::shared_ptr<TlsContext> client = *TlsContext::for_client({.ca = trusted, .certificate = files_.certificate, .key = files_.key});
+  metrics::Registry registry;
+  TlsWatch watch({client, server}, registry);
+  write("trusted.crt", "nothing");
+  const std::string stale = "serin_tls_certificate_stale{file=\"" + files_.certificate + "\"} 1";
+  const auto is_stale = [&] { return registry.render().find(stale) != std::string::npos; };
+  for (int looks = 0; looks < 3; looks = is_stale() ? looks + 1 : 0) std::this_thread::sleep_for(10ms);  // and stays so
+}
+
 }  // namespace
 }  // namespace serin::net

@@ -88,6 +88,15 @@ proxy.istio.io/config: '{"holdApplicationUntilProxyStarts": true, "terminationDr
 {{- dict "servers" $servers | toYaml }}
 {{- end }}
 
+{{- /* Whether servers take files of models from each other. */}}
+{{- define "serin.peers" -}}
+{{- range (include "serin.servers" . | fromYaml).servers }}
+{{- if .values.models.registry.peers -}}
+yes
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* Peers of a NetworkPolicy: clients as the values name them, or all pods of the namespace. */}}
 {{- define "serin.clients" -}}
 {{- range .Values.networkPolicy.clients }}

@@ -3,6 +3,10 @@
 {{- $v := .values }}
 {{- $scheme := ternary "HTTPS" "HTTP" (not (empty $v.tlsSecret)) }}
 {{- $ids := dict "root" .root "component" "runtime" "track" .track }}
+{{- $registry := $v.models.registry }}
+{{- if and $registry.peers (not $registry.url) }}
+{{- fail "runtime.models.registry.peers: pods share the files of a registry only, so its url is needed" }}
+{{- end }}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -81,7 +85,19 @@ spec:
           args:
             - serve
             - --models
+            - {{ $registry.url | default $v.models.path }}
+            {{- if $registry.url }}
+            - --registry-cache
             - {{ $v.models.path }}
+            {{- if $registry.caSecret }}
+            - --registry-ca
+            - /etc/serin/registry/ca.crt
+            {{- end }}
+            {{- end }}
+            {{- if $registry.peers }}
+            - --registry-peers
+            - {{ include "serin.name" .root }}-peers:8004
+            {{- end }}
             - --address
             - 0.0.0.0
             - --drain-seconds
@@ -103,6 +119,12 @@ spec:
             - /etc/serin/tls/tls.crt
             - --tls-key
             - /etc/serin/tls/tls.key
+            {{- if $registry.peers }}
+            - --registry-peers-ca
+            - /etc/serin/tls/ca.crt
+            - --registry-peers-name
+            - {{ $registry.peersName | default (printf "%s.%s.svc" (include "serin.name" .root) .root.Release.Namespace) }}
+            {{- end }}
             {{- end }}
             {{- range $v.args }}
             - {{ . | quote }}
@@ -113,10 +135,17 @@ spec:
             - {name: {{ $name }}, value: {{ $value | quote }}}
             {{- end }}
           {{- end }}
+          {{- if $registry.secret }}
+          envFrom:
+            - secretRef: {name: {{ $registry.secret }}}
+          {{- end }}
           ports:
             - {name: http, containerPort: 8000}
             - {name: grpc, containerPort: 8001}
             - {name: metrics, containerPort: 8002}
+            {{- if $registry.peers }}
+            - {name: peers, containerPort: 8004}
+            {{- end }}
           # The port is open before the models are loaded: alive from the start, ready once all models were tried.
           startupProbe:
             httpGet: {path: /v2/health/live, port: http, scheme: {{ $scheme }}}
@@ -143,7 +172,7 @@ spec:
             limits: {{- toYaml $limits | nindent 14 }}
           securityContext: {{- include "serin.containerSecurity" . | nindent 12 }}
           volumeMounts:
-            - {name: models, mountPath: {{ $v.models.path }}, readOnly: true}
+            - {name: models, mountPath: {{ $v.models.path }}{{ if not $registry.url }}, readOnly: true{{ end }}}
             - {name: tmp, mountPath: /tmp}
             {{- if $v.sharedMemory }}
             - {name: shared-memory, mountPath: /dev/shm}
@@ -154,9 +183,16 @@ spec:
             {{- if $v.tlsSecret }}
             - {name: tls, mountPath: /etc/serin/tls, readOnly: true}
             {{- end }}
+            {{- if and $registry.url $registry.caSecret }}
+            - {name: registry, mountPath: /etc/serin/registry, readOnly: true}
+            {{- end }}
       volumes:
         - name: models
+          {{- if $registry.url }}
+          emptyDir: {sizeLimit: {{ $v.models.size }}}
+          {{- else }}
           persistentVolumeClaim: {claimName: {{ $v.models.claim }}, readOnly: true}
+          {{- end }}
         - name: tmp
           emptyDir: {sizeLimit: {{ $v.temporary }}}
         {{- if $v.sharedMemory }}
@@ -170,5 +206,9 @@ spec:
         {{- with $v.tlsSecret }}
         - name: tls
           secret: {secretName: {{ . }}, defaultMode: 0440}
+        {{- end }}
+        {{- if and $registry.url $registry.caSecret }}
+        - name: registry
+          secret: {secretName: {{ $registry.caSecret }}, defaultMode: 0440}
         {{- end }}
 {{- end }}
