@@ -1,5 +1,6 @@
 // outcomes.cc: the notes in the store. outcomes/SERVICE/METRIC has the sums and the latest IDs, in one note, so that a crash finds both from the same
 // moment. outcomes/SERVICE/METRIC/ids/SLOT has a thousand earlier IDs, and is written before the note that counts on it.
+// outcomes/SERVICE/METRIC/awaited and those below it have the classes that await a label (predictions.cc).
 
 #include "router/outcomes/outcomes.h"
 
@@ -31,6 +32,7 @@ Error no_metric(const std::string& service, const std::string& metric) {
   return invalid(fmt::format("metric: service '{}' has no outcome '{}'", service, metric));
 }
 
+std::string awaited_note(const std::string& note) { return note + "/awaited"; }
 std::string chunk_note(const std::string& note, uint64_t chunk) { return fmt::format("{}/ids/{}", note, RecentIds::slot_of(chunk)); }
 
 }  // namespace
@@ -109,6 +111,7 @@ Result<bool> Outcomes::add_value(const std::string& service, Metric& metric, con
 
 void Outcomes::await_labels(const std::string& service, Metric& metric, std::shared_ptr<Predictions> predictions) {
   metric.predictions = std::move(predictions);
+  metric.predictions->restore(store_, awaited_note(metric.note), Predictions::Time::clock::now());
   for (const std::string_view result : {kCounted, kDuplicate, kUnknown, kRefused})
     metric.labels[result] =
         registry_.counter("serin_route_labels_total", "Labels that were reported by the ID of a request, and what became of them.",
@@ -217,7 +220,22 @@ Status Outcomes::reset(const std::string& service) {
 
 Status Outcomes::save() {
   const MutexLock saving(saving_);
-  return write_changed();
+  const Status counted = write_changed(), awaited = write_predictions();
+  return counted ? awaited : counted;
+}
+
+Status Outcomes::write_predictions() {
+  std::vector<std::pair<std::shared_ptr<Predictions>, std::string>> all;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [service, metrics] : services_)
+      for (const Metric& metric : metrics)
+        if (metric.predictions) all.emplace_back(metric.predictions, awaited_note(metric.note));
+  }
+  Status saved;
+  for (const auto& [predictions, note] : all)
+    if (const Status done = predictions->save(store_, note); !done) saved = done;
+  return saved;
 }
 
 Status Outcomes::write_changed() {

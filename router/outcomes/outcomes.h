@@ -122,6 +122,7 @@ class Outcomes {
   static Result<Metric*> find_labelled(const std::string& service, Metrics& metrics, const std::string& name);
   Status save();
   Status write_changed() SERIN_REQUIRES(saving_);
+  Status write_predictions() SERIN_REQUIRES(saving_);
   void run();
 
   store::Store& store_;

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <functional>
+
+#include "runtime/base/log.h"
+#include "runtime/base/number.h"
+#include "runtime/base/stable_hash.h"
 
 namespace serin::router {
 namespace {
 
 using Kind = Prediction::Kind;
 
+constexpr size_t kMostPlaces = 1'000'000;                               // of notes
 constexpr size_t kHeapBlock = 16;                                       // what malloc adds and rounds up
 constexpr size_t kIndexNode = sizeof(void*) * 2 + 24 + 2 * kHeapBlock;  // of the map, with its bucket
 
@@ -21,9 +24,6 @@ Error nothing_to_compare(std::string_view id, std::string_view why) {
 }
 
 }  // namespace
-
-uint64_t code_of(double number) { return std::bit_cast<uint64_t>(number + 0.0); }  // -0 is 0
-uint64_t code_of(std::string_view text) { return std::hash<std::string_view>()(text); }
 
 Predictions::Predictions(std::string service, std::string metric, const LabelConfig& config)
     : service_(std::move(service)), metric_(std::move(metric)), config_(config) {
@@ -50,6 +50,10 @@ void Predictions::drop_oldest() {
   bytes_ -= kept_.front().bytes();
   known_.erase(kept_.front().id);
   kept_.pop_front();
+  if (log_ && kept_.empty())
+    log_->keep_none();
+  else if (log_)
+    log_->keep_from(kept_.front().segment);
 }
 
 void Predictions::trim(Time now) {
@@ -66,14 +70,26 @@ void Predictions::trim(Time now) {
 void Predictions::add(std::string_view id, Entry entry, Time now) {
   const MutexLock lock(mutex_);
   trim(now);  // first: an ID of long ago is free again
+  line_.clear();
   if (const auto known = known_.find(id); known != known_.end()) {
-    known->second->ambiguous |= known->second->entry.asked != entry.asked;
+    if (known->second->ambiguous || known->second->entry.asked == entry.asked) return;
+    known->second->ambiguous = true;
+    if (!log_) return;
+    print_ambiguous(line_, id);
+    log_->append(line_);
     return;
   }
-  Kept& kept = kept_.emplace_back(Kept{.id = std::string(id), .entry = std::move(entry), .at = now});
+  if (log_) print_line(line_, since_1970(now).count(), id, entry);
+  Kept& kept = put(std::string(id), std::move(entry), now);
+  if (log_) kept.segment = log_->append(line_);
+  trim(now);
+}
+
+Predictions::Kept& Predictions::put(std::string id, Entry entry, Time at) {
+  Kept& kept = kept_.emplace_back(Kept{.id = std::move(id), .entry = std::move(entry), .at = at});
   known_.emplace(kept.id, &kept);
   bytes_ += kept.bytes();
-  trim(now);
+  return kept;
 }
 
 /// That of a class which the answers could have had.
@@ -101,7 +117,7 @@ Result<Judged> Predictions::judge(std::string_view id, const Label& label, Time 
     return Error{
         Code::kNotFound,
         fmt::format("request_id: request '{}' is not known to this router: it was not drawn between versions, another router answered "
-                    "it, its time is over, newer ones took its place, or the router has started since",
+                    "it, its time is over, newer ones took its place, or the router was killed within seconds of it",
                     id)};
   const auto& [assigned, asked, prediction] = known->second->entry;
   if (known->second->ambiguous) return nothing_to_compare(id, "another request has had the same ID");
@@ -126,6 +142,93 @@ Result<Judged> Predictions::judge(std::string_view id, const Label& label, Time 
 void Predictions::forget_old(Time now) {
   const MutexLock lock(mutex_);
   trim(now);
+}
+
+/// How classes are read. Those that were read otherwise are not comparable.
+std::string Predictions::fingerprint() const {
+  std::string text = fmt::format("{}\n{}\n{}\n", config_.output, static_cast<int>(config_.take), config_.threshold);
+  for (const std::string& name : config_.names) text += name + "\n";
+  return fmt::format("{:016x}", hash_text(text));
+}
+
+/// The text goes, so it is kept: each of the dozen that there are once.
+void Predictions::keep_reason(std::string_view& why) {
+  constexpr size_t kMostReasons = 64;
+  if (reasons_.size() == kMostReasons)
+    why = "its answer had no class";
+  else
+    why = *reasons_.emplace(why).first;
+}
+
+std::chrono::milliseconds Predictions::since_1970(Time at) const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch() + wall_clock_);
+}
+
+bool Predictions::put_line(const PredictionLog::Line& line, Time now) {
+  auto parsed = parse_line(line.text);
+  if (!parsed) return false;
+  const auto known = known_.find(parsed->id);
+  if (!parsed->entry) {
+    if (known != known_.end()) known->second->ambiguous = true;  // else it has gone before its time
+    return true;
+  }
+  const Time at = now - std::max(since_1970(now) - std::chrono::milliseconds(parsed->at_ms), std::chrono::milliseconds(0));
+  trim(at);
+  if (known_.contains(parsed->id)) return true;
+  if (parsed->entry->prediction.kind == Kind::kUnread) keep_reason(parsed->entry->prediction.why);
+  put(std::move(parsed->id), *std::move(parsed->entry), at).segment = line.segment;
+  return true;
+}
+
+// The note itself has the fingerprint and the number of places. note/PLACE has the lines of a segment.
+
+void Predictions::restore(store::Store& store, const std::string& note, Time now) {
+  const auto complain = [&](std::string_view what) {
+    log::warning("service '{}': outcomes of '{}': {}; labels of some earlier requests will not be known", service_, metric_, what);
+  };
+  const MutexLock lock(mutex_);
+  if (log_) return;
+  log_.emplace();
+  const auto index = store.note(note);
+  if (!index) return complain(index.error().message);
+  const std::string text = index->value_or("");
+  const size_t space = std::min(text.find(' '), text.size());
+  const bool same = text.substr(0, space) == fingerprint();
+  places_written_ = parse_number<uint32_t>(std::string_view(text).substr(std::min(space + 1, text.size()))).value_or(0);
+  if (places_written_ > kMostPlaces) places_written_ = 0;  // nobody has written that
+  std::vector<PredictionLog::Note> notes;
+  for (size_t place = 0; place < places_written_; ++place) {
+    auto found = store.note(fmt::format("{}/{}", note, place));
+    if (!found) return complain(found.error().message);
+    notes.push_back({.place = place, .text = found->value_or("")});
+  }
+  const auto lines = log_->restore(std::move(notes));
+  size_t bad = 0;
+  for (const PredictionLog::Line& line : lines) bad += !same || put_line(line, now) ? 0 : 1;
+  if (!same) places_written_ = 0;  // the note is of other classes
+  if (bad > 0) complain(fmt::format("{} lines cannot be read", bad));
+  if (kept_.empty()) log_->keep_none();
+  trim(now);
+}
+
+Status Predictions::save(store::Store& store, const std::string& note) {
+  std::vector<PredictionLog::Note> notes;
+  size_t places = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (!log_) return {};
+    notes = log_->unwritten();
+    places = log_->places();
+  }
+  Status saved;
+  if (places > places_written_) saved = store.set_note(note, fmt::format("{} {}", fingerprint(), places));  // before those that it counts
+  if (saved) places_written_ = std::max(places_written_, places);
+  for (const PredictionLog::Note& each : notes)
+    if (saved) saved = store.set_note(fmt::format("{}/{}", note, each.place), each.text);
+  if (saved) return saved;
+  const MutexLock lock(mutex_);
+  log_->write_again(std::move(notes));
+  return saved;
 }
 
 std::pair<size_t, size_t> Predictions::size() const {

@@ -238,7 +238,7 @@ void Exchange::name_request(net::Headers& answer) {
 void Exchange::remember(Attempt* answered) {
   if (!awaits_label()) return;
   const auto sent = whole_body();
-  const uint64_t asked = sent ? std::hash<std::string_view>()(*sent) : lane_.random();
+  const uint64_t asked = sent ? hash_words(*sent) : lane_.random();
   const bool good = answered != nullptr && answered->failure() == nullptr && answered->status() / 100 == 2;
   std::optional<AnswerBody> body;
   if (good && answered->keep_body) body = answer_body(answered->answer().headers, answered->body(), target_.grpc);

@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import json
 import signal
+import sqlite3
 import uuid
 
 import numpy as np
@@ -14,7 +15,7 @@ from conftest import MODELS, call, infer_body, serin, wait_until
 from etcd_group import EtcdGroup, clusters_in
 from grpc_backends import OIP, field
 from grpc_clients import infer
-from routers import NO_SECOND_TRY, QUICK_HEALTH, hold, reload, service, write_config
+from routers import NO_SECOND_TRY, QUICK_HEALTH, Router, hold, reload, service, write_config
 
 PATH = "/v1/services/digits/outcomes"
 ACCURACY = [{"name": "accuracy", "labels": {"output": "scores"}}]
@@ -247,7 +248,7 @@ def test_reports_by_header_count_beside_labels(digits):
 # --- what is kept ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_oldest_go_first_and_a_reload_forgets_nothing_but_a_restart_does(route, backend, tmp_path):
+def test_the_oldest_go_first_and_neither_a_reload_nor_a_restart_forgets(route, backend, tmp_path):
     def config(**labels):
         return service(stable, canary, outcomes=[{"name": "accuracy", "labels": {"requests": 5, **labels}}])
 
@@ -273,8 +274,44 @@ def test_the_oldest_go_first_and_a_reload_forgets_nothing_but_a_restart_does(rou
     router.process.send_signal(signal.SIGTERM)
     router.process.wait(10)
     router = route(config(output="scores"))
-    assert "the router has started since" in one_by_one(router, "r9", 3)
-    assert metric_of(router)["reports"] == 3, "what was counted is in the store"
+    assert one_by_one(router, "r9", 3) == "" and "is not known" in one_by_one(router, "r7", 3)
+    assert metric_of(router)["reports"] == 4, "what was counted is in the store, too"
+
+
+def awaited(tmp_path):
+    """The lines of the requests that the store has, of a router that runs."""
+    with contextlib.closing(sqlite3.connect(f"file:{tmp_path / 'router.db'}?mode=ro", uri=True)) as store:
+        return "".join(text for text, in store.execute("SELECT text FROM notes WHERE name LIKE 'outcomes/%/awaited/%'"))
+
+
+def test_a_killed_router_takes_the_labels_of_its_answers_after_a_restart(route, shared_runtime, tmp_path):
+    """The answers come from real models, kill -9 ends the router, and the labels come to the next one: they decide as if nothing had happened."""
+    router = route(real(shared_runtime, "3"))
+    begin(router, "3")
+    ids = [str(uuid.uuid4()) for _ in range(300)]
+    ask_all(router, range(300), ids)
+    ask(router, 1, ids[0])  # an ID that two requests have
+    wait_until(lambda: all(awaited(tmp_path).count(request) == 1 + (request == ids[0]) for request in ids), 20, "on disk")
+    router.process.kill()
+    router.process.wait(10)
+    router = route(real(shared_runtime, "3"))
+    wait_until(lambda: router.healthy("3") == 1, 20, "health checked")
+    assert router.rollout()["phase"] == "Progressing" and router.metric("serin_route_predictions") == 300
+    assert "another request has had the same ID" in one_by_one(router, ids[0], LABELS[0])
+    assert report(router, *zip(ids[1:], LABELS[1:])).json == {"accepted": 299, "duplicates": 0, "refused": []}
+    ended = wait_until(lambda: router.rollout() if router.rollout()["phase"] == "RolledBack" else None, 10, "worse by its labels")
+    assert ended["cause"] == "outcome:accuracy"
+    means = {version["version"]: version["mean"] for version in metric_of(router)["versions"]}
+    assert means["1"] > 0.9 and means["3"] < 0.5
+
+
+def test_a_successor_takes_them_over(route, backend, tmp_path):
+    router = route(service(backend("1"), backend("2"), outcomes=[{"name": "accuracy", "labels": {}}]))
+    begin(router, "2")
+    call(f"{router.url}/v2/models/digits/infer", infer_body([[0.0]]), {"x-request-id": "before"})
+    with Router(tmp_path, "route", "--take-over", "--drain-seconds", 0, "--config", tmp_path / "router.yaml") as successor:
+        assert router.process.wait(40) == 0
+        assert one_by_one(successor, "before", 3) == ""
 
 
 def test_age_ends_them(route, backend):

@@ -94,6 +94,20 @@ TEST_F(OutcomesTest, LabelsAreOutcomesOfTheRequestsThatTheyName) {
   EXPECT_THAT(add({label("r0", 3)}).refused[0].error, HasSubstr("no outcome of service 'digits' has `labels`"));
 }
 
+TEST_F(OutcomesTest, LabelsOfRequestsFromBeforeARestartCount) {
+  services_[0].outcomes.push_back({.name = "accuracy", .labels = LabelConfig{}});
+  open();
+  predictions_.get("digits", "accuracy", {}, registry_)
+      ->add("r1", {.assigned = report("", "2", 1, 0)->assigned, .prediction = {.kind = Prediction::Kind::kNumbers, .rows = {code_of(3.)}}},
+            Predictions::Time::clock::now());
+  outcomes_->stop();
+  predictions_ = {};
+  open();
+  const OutcomeReceipt receipt = add({OutcomeReport{.request_id = "r1", .label = {3.}}});
+  EXPECT_EQ(receipt.accepted, 1U);
+  EXPECT_EQ(outcomes_->summary("digits")->metrics[2].versions[1].mean, 1);
+}
+
 TEST_F(OutcomesTest, AServiceWithoutOutcomesSaysSo) {
   for (const char* service : {"plain", "none"}) {
     EXPECT_EQ(outcomes_->summary(service).error().code, Code::kNotFound);

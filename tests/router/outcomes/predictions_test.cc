@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "router/store/sqlite_store.h"
+#include "tests/router/store/test_folder.h"
+
 namespace serin::router {
 namespace {
 
@@ -120,6 +123,117 @@ TEST_F(PredictionsTest, AgeEndsThem) {
   now_ += std::chrono::hours(1);
   predictions_->forget_old(now_);
   EXPECT_EQ(predictions_->size(), std::pair(size_t{0}, size_t{0})) << "all of their memory is counted back";
+}
+
+/// With a store, as after a restart of the program.
+class StoredPredictionsTest : public PredictionsTest {
+ protected:
+  Predictions& restart(const LabelConfig& config = {}) {
+    open(config);
+    predictions_->restore(*store_, "kept", now_);
+    return *predictions_;
+  }
+  void keep(const std::string& id, Prediction prediction, uint64_t asked = 0) {
+    predictions_->add(id, {.assigned = "2;1=5,2=5;" + id, .asked = asked, .prediction = std::move(prediction)}, now_);
+  }
+  void save() { ASSERT_TRUE(predictions_->save(*store_, "kept").has_value()); }
+
+  TestFolder folder_;
+  std::unique_ptr<store::Store> store_ = std::move(store::open_sqlite_store(folder_.file("router.db"))->store);
+};
+
+TEST_F(StoredPredictionsTest, ARestartKeepsThem) {
+  restart();
+  keep("number", numbers({3, 4}));
+  keep("text", {.kind = Kind::kTexts, .rows = {code_of("cat")}});
+  keep("error", {.kind = Kind::kFailed});
+  save();
+  keep("odd", {.kind = Kind::kUnread, .why = "it was a poem"});
+  keep("counter", numbers({3}), 1);
+  keep("counter", numbers({3}), 2);
+  keep("retried", numbers({3}), 1);
+  save();
+  restart();
+  EXPECT_EQ(predictions_->size().first, 6U);
+  EXPECT_EQ(predictions_->judge("number", {3., 5.}, now_)->assigned, "2;1=5,2=5;number");
+  EXPECT_EQ(value("number", {3., 5.}), 0.5);
+  EXPECT_EQ(value("text", {"cat"}) - value("text", {"dog"}), 1);
+  EXPECT_EQ(value("error", {3.}), 0);
+  EXPECT_THAT(refusal("odd", {3.}).message, HasSubstr("'odd': it was a poem"));
+  EXPECT_THAT(refusal("counter", {3.}).message, HasSubstr("another request has had the same ID"));
+  keep("retried", numbers({4}), 1);
+  EXPECT_EQ(value("retried", {3.}), 1) << "of a retry the first answer counts";
+  keep("number", numbers({3, 4}), 7);
+  EXPECT_THAT(refusal("number", {3., 4.}).message, HasSubstr("another request has had the same ID")) << "also after the restart";
+  save();
+  restart();
+  EXPECT_THAT(refusal("number", {3., 4.}).message, HasSubstr("another request has had the same ID"));
+}
+
+TEST_F(StoredPredictionsTest, AgeAndNumberEndThemThereToo) {
+  const LabelConfig ten_minutes{.requests = 3, .keep = std::chrono::minutes(10)};
+  restart(ten_minutes);
+  for (int i = 0; i < 5; ++i) keep(fmt::format("r{}", i), numbers({1}));
+  now_ += std::chrono::minutes(6);
+  keep("r5", numbers({1}));
+  save();
+  restart(ten_minutes);
+  EXPECT_EQ(predictions_->size().first, 3U);
+  EXPECT_EQ(refusal("r2", {1.}).code, Code::kNotFound);
+  EXPECT_EQ(value("r3", {1.}) + value("r5", {1.}), 2);
+  now_ += std::chrono::minutes(5);
+  restart(ten_minutes);
+  EXPECT_EQ(refusal("r3", {1.}).code, Code::kNotFound) << "the time of the answer counts, and not that of the start";
+  EXPECT_EQ(value("r5", {1.}), 1);
+  restart({.requests = 10, .keep = std::chrono::hours(1)});
+  EXPECT_EQ(predictions_->size().first, 6U) << "with wider limits, as many as are there";
+}
+
+TEST_F(StoredPredictionsTest, TheStoreDoesNotGrow) {
+  restart({.requests = 1000});
+  const auto places = [&] { return store_->note("kept")->value_or(""); };
+  std::string after_some;
+  for (int i = 0; i < 20'000; ++i) {
+    keep(fmt::format("r{}-{}", i, std::string(100, 'x')), numbers({1}));
+    if (i % 500 == 0) save();
+    if (i == 5000) after_some = places();
+  }
+  EXPECT_EQ(places(), after_some);
+  now_ += std::chrono::hours(25);
+  predictions_->forget_old(now_);
+  save();
+  EXPECT_EQ(store_->note("kept/0")->value_or("?"), "") << "what nobody may ask for any more is not on disk";
+}
+
+TEST_F(StoredPredictionsTest, ClassesOfAnotherOutputBeginAnew) {
+  restart();
+  keep("old", numbers({3}));
+  save();
+  restart({.output = "scores"});
+  EXPECT_EQ(refusal("old", {3.}).code, Code::kNotFound);
+  keep("new", numbers({3}));
+  save();
+  restart({.output = "scores"});
+  EXPECT_EQ(value("new", {3.}), 1);
+  restart();
+  EXPECT_EQ(predictions_->size(), std::pair(size_t{0}, size_t{0}));
+}
+
+TEST_F(StoredPredictionsTest, DamagedNotesLoseWhatTheyHad) {
+  restart();
+  keep("kept", numbers({3}));
+  save();
+  const std::string note = store_->note("kept/0")->value_or("");
+  ASSERT_TRUE(store_->set_note("kept/0", note + "no line\n").has_value());
+  restart();
+  EXPECT_EQ(value("kept", {3.}), 1);
+  for (const char* index : {"", " ", "x", "0000 1", "0000 4000000000", "18446744073709551616"}) {
+    ASSERT_TRUE(store_->set_note("kept", index).has_value());
+    restart();
+    EXPECT_EQ(predictions_->size().first, 0U) << index;
+    keep("next", numbers({3}));
+    EXPECT_EQ(value("next", {3.}), 1);
+  }
 }
 
 TEST(AllPredictionsTest, AReloadKeepsThemUnlessTheirSettingsChange) {
