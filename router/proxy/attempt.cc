@@ -44,7 +44,7 @@ bool Attempt::start(Owner& owner, Service& service, const Target& target, size_t
 
 void Attempt::send_head(const net::Head& request, const Target& target, std::optional<uint64_t> length) {
   write_target(request, target, endpoint_->config, target_);
-  if (target.names_model) namer_.begin(naming_fields(target.service, endpoint_->config.path));
+  if (target.naming != Naming::kNone) namer_.begin(naming_fields(target.naming, target.service, endpoint_->config.path));
   if (grpc_) {
     // Who gave no time waits for as long as it takes.
     const std::string time_left = target.timeout ? net::print_grpc_timeout(deadline_ - started_) : std::string();

@@ -46,7 +46,7 @@ void Exchange::begin_call(net::Head& head) {
   target_.grpc = true;
   body_ = lane_.buffers().take();
   const ModelMethod* method = find_model_method(head.path);
-  target_.names_model = method != nullptr;
+  target_.naming = method ? method->naming : Naming::kNone;
   target_.infer = !method || method->infer;
   target_.streams = !method || method->streams;
   if (const auto named = head.headers.get("x-serin-service"); !named.empty()) {
@@ -63,7 +63,7 @@ void Exchange::begin_call(net::Head& head) {
 
 /// False: that much has not come yet, or the client has been told what is wrong.
 bool Exchange::name_model(bool complete) {
-  const auto named = model_named_in(body_.data(), complete);
+  const auto named = model_named_in(target_.naming, body_.data(), complete);
   if (!named) {
     refuse(400, named.error().message);
   } else if (*named) {

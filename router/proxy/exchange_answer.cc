@@ -262,7 +262,7 @@ void Exchange::record(const Attempt& attempt) {
   auto made = router::record(recorder.config(), *request_, body_.data(), place_.json);
   if (!made) return;
   made->grpc = target_.grpc;
-  made->names_model = target_.names_model;
+  made->names_model = target_.naming != Naming::kNone;
   made->at = now;
   recorder.add(*std::move(made));
 }

@@ -17,7 +17,7 @@ void KeptCall::start(const Service& service, EndpointState& endpoint, const net:
   half_.call = target.grpc;
   half_.body = lane_.buffers().take();
   request_ = std::move(body);
-  if (target.grpc) name_messages(target, endpoint.config);
+  if (target.naming != Naming::kNone) name_messages(target, endpoint.config);
   write_target(request, target, endpoint.config, target_);
   stream_ = &lane_.upstream(endpoint, target.grpc).open(*this, std::chrono::steady_clock::now() + service.config->request_timeout);
   stream_->begin_request({.method = request.method,
@@ -32,7 +32,7 @@ void KeptCall::start(const Service& service, EndpointState& endpoint, const net:
 /// Messages that name the service's model name the endpoint's instead.
 void KeptCall::name_messages(const Target& target, const Endpoint& endpoint) {
   MessageNamer namer;
-  namer.begin(naming_fields(target.service, endpoint.path));
+  namer.begin(naming_fields(target.naming, target.service, endpoint.path));
   net::Buffer named = lane_.buffers().take();
   namer.feed(request_.data(), named);
   std::swap(request_, named);

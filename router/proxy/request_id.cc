@@ -43,7 +43,8 @@ std::string id_in_json(const net::Headers& headers, std::string_view body, proto
 std::string request_id_of(const net::Head& request, const Target& target, std::string_view body, protocol::JsonPointerReader& json,
                           uint64_t drawn) {
   if (const std::string_view given = request.headers.get(kRequestId); is_id(given)) return std::string(given);
-  const bool has_id = target.grpc ? target.names_model : target.model && (target.rest == "/infer" || target.rest == "/generate");
+  const bool has_id =
+      target.grpc ? target.naming == Naming::kFields : target.model && (target.rest == "/infer" || target.rest == "/generate");
   if (has_id && !body.empty())
     if (std::string id = target.grpc ? std::string(id_in_call(body)) : id_in_json(request.headers, body, json); is_id(id)) return id;
   std::string id;

@@ -11,7 +11,8 @@ bool restore(const RecordedRequest& request, std::string_view service, net::Head
   if (net::decode_target(request.target, head.path, head.query)) return false;
   for (const auto& [name, value] : request.headers) head.headers.add(name, value);
   if (request.grpc) {
-    target = {.service = service, .infer = true, .grpc = true, .names_model = request.names_model};
+    const ModelMethod* const method = request.names_model ? find_model_method(head.path) : nullptr;
+    target = {.service = service, .infer = true, .grpc = true, .naming = method ? method->naming : Naming::kNone};
     return true;
   }
   const auto parsed = parse_target(head);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "router/config/config.h"
+#include "router/proxy/grpc_call.h"
 #include "runtime/net/message/head_parser.h"
 
 namespace serin::router {
@@ -20,9 +21,9 @@ struct Target {
   bool model = true;      ///< the path names a model; otherwise its first segment may be a service's name
   // For gRPC calls:
   bool grpc = false;
-  bool timeout = false;      ///< its client gives a timeout
-  bool names_model = false;  ///< in its messages
-  bool streams = false;      ///< any number of messages each way: nothing waits for the end
+  bool timeout = false;           ///< its client gives a timeout
+  Naming naming = Naming::kNone;  ///< of the model, in its messages
+  bool streams = false;           ///< any number of messages each way: nothing waits for the end
 };
 /// Nothing if the path cannot name a service. The known forms are
 ///   /v2/models/<service>[/versions/<v>][/infer|/generate]                                     Open Inference Protocol

@@ -11,6 +11,7 @@
 #include "runtime/protocol/oip/oip_grpc.h"
 #include "runtime/protocol/oip/oip_rest.h"
 #include "runtime/protocol/paddle/paddle.h"
+#include "runtime/protocol/tensorflow/tfserving_grpc.h"
 #include "runtime/protocol/tensorflow/tfserving_rest.h"
 
 namespace serin::cli {
@@ -41,9 +42,19 @@ Result<std::string> message_of(std::string_view body, std::string_view coding) {
 
 /// A router records no other method with tensors: it does not know how many messages they have.
 Result<InferRequest> decode_call(std::string_view method, std::string_view message, const Signature& signature) {
-  if (method != "/inference.GRPCInferenceService/ModelInfer")
+  constexpr std::string_view kPredictions = "/tensorflow.serving.PredictionService/";
+  if (method == "/inference.GRPCInferenceService/ModelInfer") {
+    SERIN_TRY(const auto call, protocol::GrpcInferRequest::read(message));
+    return call.decode(signature);
+  }
+  const std::string_view verb = method.starts_with(kPredictions) ? method.substr(kPredictions.size()) : std::string_view();
+  if (verb == "Predict") {
+    SERIN_TRY(const auto call, protocol::TfPredictCall::read(message));
+    return call.decode(signature);
+  }
+  if (verb != "Classify" && verb != "Regress")
     return Error{Code::kUnsupported, fmt::format("the method {} has no tensors that are read here", method)};
-  SERIN_TRY(const auto call, protocol::GrpcInferRequest::read(message));
+  SERIN_TRY(const auto call, protocol::TfExamplesCall::read(message, verb == "Classify" ? TfMethod::kClassify : TfMethod::kRegress));
   return call.decode(signature);
 }
 

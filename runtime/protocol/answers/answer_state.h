@@ -15,6 +15,9 @@
 
 namespace serin::protocol {
 
+/// Whether a message of gRPC is an answer of TensorFlow's PredictionService.
+bool is_tensorflow_call(std::string_view message);
+
 /// Whether the token is NaN or an infinity, which servers write although JSON has no such values.
 bool is_not_finite(std::string_view token);
 
@@ -70,6 +73,14 @@ struct AnswerReader::State {
   bool read_contents(wire::Message contents, AnswerOutput& output, bool mine);
   bool read_raw_contents(std::string_view message);
 
+  bool read_tensorflow_call(std::string_view message);  // answers_tensorflow_grpc.cc
+  bool read_predict(wire::Message response);
+  bool read_proto(wire::Message proto, AnswerOutput& output);
+  size_t read_proto_texts(wire::Message proto, AnswerOutput& output, bool mine);
+  bool read_numbers(wire::Message proto, uint32_t list, bool is_fp16, size_t elements, const Shape& shape, bool mine);
+  bool read_scores(wire::Message result);
+  size_t read_example(wire::Message example, bool is_number, AnswerOutput& output);
+
   bool read_predictions(Value& value);  // answers_tensorflow.cc
   bool read_row(Object& row, size_t index);
   bool read_columns(Object& columns);
@@ -89,10 +100,11 @@ struct AnswerReader::State {
   Reading end = Reading::kForeign;
   std::string_view tail;  // binary tensors that are not read yet
   std::vector<AnswerOutput> outputs;
-  std::vector<double> values;                 // values of the requested output
-  std::vector<std::string_view> strings;      // its texts
-  std::optional<size_t> found;                // index of the requested output
-  std::vector<std::string_view> keys, texts;  // for Paddle's pipeline
+  std::vector<double> values;                                     // values of the requested output
+  std::vector<std::string_view> strings;                          // its texts
+  std::optional<size_t> found;                                    // index of the requested output
+  std::vector<std::string_view> keys, texts;                      // for Paddle's pipeline
+  std::vector<std::pair<std::string_view, wire::Bytes>> entries;  // of TensorFlow's PredictResponse: outputs by name
 };
 
 }  // namespace serin::protocol

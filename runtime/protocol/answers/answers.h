@@ -6,7 +6,7 @@
 //
 // It reads three families of protocols and recognises the protocol from the answer itself:
 // - Open Inference Protocol v2: JSON, binary tensors after the JSON, gRPC, and Triton's generate
-// - TensorFlow Serving's REST API: rows, columns, classify, regress
+// - TensorFlow Serving, over REST (rows, columns, classify, regress) and gRPC (Predict, Classify, Regress)
 // - Paddle Serving: the C++ server's tensors and the pipeline's texts
 //
 // The text is read once and, if it is padded, not copied. Numbers that are not requested are skipped.
@@ -29,7 +29,7 @@ struct AnswerBody {
   std::string_view bytes;
   std::optional<size_t> json_bytes;  ///< the header Inference-Header-Content-Length: binary tensors follow
   bool padded = false;               ///< kPadding bytes after it may be read; otherwise it is copied
-  bool call = false;                 ///< from gRPC: one ModelInferResponse, with the five bytes before it
+  bool call = false;                 ///< from gRPC: one message, with the five bytes before it
 
   bool binary() const { return call || json_bytes; }
 };

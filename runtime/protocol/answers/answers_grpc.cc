@@ -1,4 +1,4 @@
-// answers_grpc.cc: reads a gRPC message that is a ModelInferResponse of the Open Inference Protocol.
+// answers_grpc.cc: reads a gRPC message that is a ModelInferResponse of the Open Inference Protocol. answers_tensorflow_grpc.cc has the others.
 //
 //   outputs = 5 {name = 1, datatype = 2, shape = 3, contents = 5 {one field for each kind of element}}, raw_output_contents = 6
 //
@@ -54,6 +54,7 @@ bool AnswerReader::State::read_call(std::string_view bytes) {
     if (response.field() == kOutputs && !read_output(response.message("InferOutputTensor"), filling)) return false;
   }
   if (decoding.error) return false;
+  if (raw == 0 && outputs.empty() && is_tensorflow_call(*message)) return read_tensorflow_call(*message);
   return raw == 0 ? !filling.none : !filling.some && raw == outputs.size() && read_raw_contents(*message);
 }
 

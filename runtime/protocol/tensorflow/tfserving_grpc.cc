@@ -39,24 +39,26 @@ std::string datatype_of(const TensorProto& tensor) {
 
 }  // namespace
 
-TfModelSpec TfModelSpec::read(Message message) {
-  TfModelSpec spec;
+void TfModelSpec::merge(Message message) {
   while (message.next()) {
     switch (message.field()) {
-      case 1: spec.model = message.text(); break;
-      case 2: {
-        spec.version = 0;  // an Int64Value that says nothing is 0
+      case 1: model = message.text(); break;
+      case 2: {                     // version and label are one field (oneof): the last one counts
+        if (!version) version = 0;  // an Int64Value that says nothing is 0
+        label = {};
         Message value = message.message("Int64Value");
         while (value.next())
-          if (value.field() == 1) spec.version = value.integer();
+          if (value.field() == 1) version = value.integer();
         break;
       }
-      case 3: spec.signature = message.text(); break;
-      case 4: spec.label = message.text(); break;
+      case 3: signature = message.text(); break;
+      case 4:
+        label = message.text();
+        version.reset();
+        break;
       default: break;
     }
   }
-  return spec;
 }
 
 Result<TfPredictCall> TfPredictCall::read(std::string_view message) {
@@ -66,7 +68,7 @@ Result<TfPredictCall> TfPredictCall::read(std::string_view message) {
   Decoding decoding{.begin = bytes.data()};
   Message in(decoding, "PredictRequest", bytes);
   while (in.next()) {
-    if (in.field() == 1) call.spec = TfModelSpec::read(in.message("ModelSpec"));
+    if (in.field() == 1) call.spec.merge(in.message("ModelSpec"));
     if (in.field() == 2) call.inputs.push_back(in.bytes());
     if (in.field() == 3) call.output_filter.push_back(in.text());
     if (std::max(call.inputs.size(), call.output_filter.size()) > kMostEntries)

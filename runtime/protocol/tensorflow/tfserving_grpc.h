@@ -24,7 +24,8 @@ struct TfModelSpec {
   std::string_view model, label, signature;
   std::optional<int64_t> version;
 
-  static TfModelSpec read(wire::Message message);
+  /// Takes what the message says, and keeps what it does not: a message that occurs twice is both together.
+  void merge(wire::Message message);
 };
 
 /// A PredictRequest.

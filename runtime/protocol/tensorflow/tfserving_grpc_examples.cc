@@ -276,14 +276,14 @@ Result<TfExamplesCall> TfExamplesCall::read(std::string_view message, TfMethod m
     if (in.field() == 2) call.input = in.bytes();
     if (in.field() != 1) continue;
     if (!many) {
-      call.tasks.front().spec = TfModelSpec::read(in.message("ModelSpec"));
+      call.tasks.front().spec.merge(in.message("ModelSpec"));
       continue;
     }
     TfTask& task = call.tasks.emplace_back();
     std::string_view name;
     Message fields = in.message("InferenceTask");
     while (fields.next()) {
-      if (fields.field() == 1) task.spec = TfModelSpec::read(fields.message("ModelSpec"));
+      if (fields.field() == 1) task.spec.merge(fields.message("ModelSpec"));
       if (fields.field() == 2) name = fields.text();
     }
     if (call.tasks.size() > 16) return invalid("more than 16 tasks");

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
-from conftest import ON_FREE_PORTS, Process, call, serin, wait_until
+from conftest import ON_FREE_PORTS, Process, call, run_client, serin, wait_until
 from routers import QUICK_HEALTH, Router, write_config
 from test_compare import WEIGHTS, net
 
@@ -18,7 +18,7 @@ JSON = {"Content-Type": "application/json"}
 OIP = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [2, 8], "data": ROWS.ravel().tolist()}]}
 # Of a service of that name: where its endpoint is in the runtime, and more of its recording.
 SERVICES = {"oip": ("http", "/v2/models/net", {}), "tensorflow": ("http", "/v1/models/net", {}), "paddle": ("http", "/net", {}),
-            "GeneralModelService": ("http", "", {}), "calls": ("grpc", "/v2/models/net", {}),
+            "GeneralModelService": ("http", "", {}), "calls": ("grpc", "/v2/models/net", {}), "predictions": ("grpc", "/v1/models/net", {}),
             "users": ("http", "/v2/models/net", {"redact": ["/parameters/user"]}), "secret": ("http", "/v2/models/net", {"redact": ["/inputs/0/data/3"]})}
 
 
@@ -47,6 +47,9 @@ def ask_all(router):
     with triton.InferenceServerClient(f"127.0.0.1:{router.ports['http']}") as client:
         tensor = triton.InferInput("x", [2, 8], "FP32").set_data_from_numpy(ROWS)
         client.infer("calls", [tensor], request_id="call")
+    asked = [{"method": method, "model": "predictions", "input": "x", "rows": ROWS.tolist()} for method in ("Predict", "Classify")]
+    answers = run_client("tfserving_rows.py", f"127.0.0.1:{router.ports['http']}", json.dumps(asked))
+    assert [each.get("versions") for each in answers] == [{"1": 1}] * 2, answers
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +96,7 @@ def expected(recorded):
     return found(json.loads(done.stdout)["data_sets"][0])
 
 
-@pytest.mark.parametrize("name, count", [("oip", 4), ("tensorflow", 3), ("paddle", 1), ("GeneralModelService", 1), ("calls", 1), ("users", 1)])
+@pytest.mark.parametrize("name, count", [("oip", 4), ("tensorflow", 3), ("paddle", 1), ("GeneralModelService", 1), ("calls", 1), ("predictions", 2), ("users", 1)])
 def test_requests_of_every_protocol_are_the_inputs(recorded, expected, name, count):
     sets = compare(recorded, name)["data_sets"]
     assert len(sets) == count

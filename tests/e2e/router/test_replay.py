@@ -1,13 +1,15 @@
 """Recorded requests that a canary answers before it gets any traffic: `recording:` of router.yaml and `replay:` of a specification."""
 
+import json
 import signal
 import stat
 
+import numpy as np
 import pytest
 
 from backends import Faults
-from conftest import serin, wait_until
-from routers import NO_SECOND_TRY, reload, service, write_config
+from conftest import MODELS, run_client, serin, wait_until
+from routers import NO_SECOND_TRY, QUICK_HEALTH, reload, service, write_config
 from traffic import Traffic
 
 KEY = "AQIDAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
@@ -18,6 +20,32 @@ REPLAY = {"shadow": {"percent": 100, "replay": 200}}
 def versions(route, backend):
     stable, canary = backend("1"), backend("2")
     return route(service(stable, canary, recording={"requests": 60})), stable, canary
+
+
+EVALUATION = np.load(MODELS / "digits" / "eval.npz")
+
+
+@pytest.mark.parametrize("canary, goes_on", [("1", True), ("3", False)], ids=["the same", "mostly wrong"])
+def test_calls_of_tensorflow_are_recorded_and_replayed(route, shared_runtime, canary, goes_on):
+    """With TensorFlow Serving's own client and real models: the model is named in the message, and the copies are compared."""
+    versions = [{"name": name, "health": QUICK_HEALTH, "endpoints": [{"url": f"grpc://127.0.0.1:{shared_runtime.ports['grpc']}/v1/models/digits/versions/{model}"}]}
+                for name, model in (("1", "1"), ("2", canary))]
+    router = route({"name": "numbers", "initial_stable": "1", "versions": versions, "recording": {"requests": 60}})
+    wait_until(lambda: router.healthy("2", "numbers") == 1, 20, "health checked")
+    asked = [{"method": "Predict", "model": "numbers", "input": "pixels", "rows": [row]} for row in EVALUATION["pixels"][:60].tolist()]
+    other = [{"method": "GetModelMetadata", "model": "numbers"}, {"method": "Predict", "model": "nothing", "input": "pixels", "rows": [[0.0] * 64]}]
+    answers = run_client("tfserving_rows.py", f"127.0.0.1:{router.ports['http']}", json.dumps([*asked, *other]))
+    assert answers[-1]["error"][0] == "NOT_FOUND" and answers[-2]["answer"] == "digits", "named as the endpoint names it"
+    right = [np.argmax(each["answer"]["scores"]) for each in answers[:60]] == EVALUATION["label"][:60]
+    assert np.mean(right) > 0.9 and all(each["versions"] == {"1": 1} for each in answers[:60])
+    assert router.metric("serin_route_recorded_requests") == 60
+    assert router.post("/v1/rollouts", {"service": "numbers", "canary": "2", "steps": [REPLAY, 50, 100], "shield": NO_SECOND_TRY}).status == 201
+    if goes_on:
+        wait_until(lambda: router.rollout("numbers")["weight"] == 50, 20, "certified without a client")
+        assert router.metric("serin_route_shadow_pairs_total", result="agree") >= 29
+    else:
+        wait_until(lambda: router.rollout("numbers")["phase"] == "RolledBack", 20, "another label for most")
+        assert router.rollout("numbers")["cause"] == "shadow"
 
 
 def record(router, count=60):

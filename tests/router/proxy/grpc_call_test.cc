@@ -34,21 +34,49 @@ TEST(GrpcCall, KnowsTheMethodsThatNameAModel) {
   EXPECT_FALSE(find_model_method("/inference.GRPCInferenceService/ModelReady")->infer);
   EXPECT_EQ(find_model_method("/inference.GRPCInferenceService/RepositoryModelUnload"), nullptr);
   EXPECT_EQ(find_model_method("/other.Service/ModelInfer"), nullptr);
+  for (const char* method : {"Predict", "Classify", "Regress"}) {
+    const ModelMethod* found = find_model_method(std::string("/tensorflow.serving.PredictionService/") + method);
+    EXPECT_TRUE(found->infer && !found->streams && found->naming == Naming::kSpec) << method;
+  }
+  EXPECT_FALSE(find_model_method("/tensorflow.serving.ModelService/GetModelStatus")->infer);
+  EXPECT_EQ(find_model_method("/tensorflow.serving.PredictionService/MultiInference"), nullptr) << "its models stand in a list";
 }
 
 TEST(GrpcCall, ReadsTheModelAsSoonAsItIsThere) {
   const std::string whole = message("\x18\x05"s + text(2, "7") + text(1, "digits") + text(7, "rest"));
   const size_t there = whole.find("digits") + 6;
   for (size_t size = 0; size < there; ++size) {
-    const auto named = model_named_in(whole.substr(0, size), /*complete=*/false);
+    const auto named = model_named_in(Naming::kFields, whole.substr(0, size), /*complete=*/false);
     ASSERT_TRUE(named) << size;
     EXPECT_FALSE(*named) << size;
   }
-  for (size_t size = there; size <= whole.size(); ++size) EXPECT_EQ(**model_named_in(whole.substr(0, size), false), "digits") << size;
+  for (size_t size = there; size <= whole.size(); ++size)
+    EXPECT_EQ(**model_named_in(Naming::kFields, whole.substr(0, size), false), "digits") << size;
+}
+
+TEST(GrpcCall, ReadsTheModelOfAModelSpec) {
+  const std::string spec = text(3, "serving_default") + text(1, "digits");
+  const std::string whole = message(text(2, "inputs first") + text(1, text(3, "no name")) + text(1, spec) + text(2, "rest"));
+  const size_t there = whole.find("digits") + 6;
+  for (size_t size = 0; size < there; ++size) {
+    const auto named = model_named_in(Naming::kSpec, whole.substr(0, size), /*complete=*/false);
+    ASSERT_TRUE(named) << size;
+    EXPECT_FALSE(*named) << size;
+  }
+  for (size_t size = there; size <= whole.size(); ++size)
+    EXPECT_EQ(**model_named_in(Naming::kSpec, whole.substr(0, size), false), "digits") << size;
+  const auto why = [](const std::string& body) { return model_named_in(Naming::kSpec, message(body), /*complete=*/true).error().message; };
+  EXPECT_THAT(why(text(1, text(3, "only a signature"))), HasSubstr("names no model"));
+  EXPECT_THAT(why(text(1, "digits")), HasSubstr("not what protobuf writes")) << "of the other protocol";
+  EXPECT_THAT(why(text(1, "\x0A\x05"s + "net")), HasSubstr("not what protobuf writes")) << "a name that ends behind its ModelSpec";
+  EXPECT_THAT(why("\x0A\x7F\x0A\x03"s + "ne"), HasSubstr("not what protobuf writes"));
+  EXPECT_THAT(why(text(1, "\x0A\xFF\x7F"s + "net")), HasSubstr("longer than 128"));
 }
 
 TEST(GrpcCall, H24_RefusesWhatNamesNone) {
-  const auto why = [](const std::string& body, bool complete = true) { return model_named_in(body, complete).error().message; };
+  const auto why = [](const std::string& body, bool complete = true) {
+    return model_named_in(Naming::kFields, body, complete).error().message;
+  };
   EXPECT_THAT(why(""), HasSubstr("no message"));
   EXPECT_THAT(why("\0\0\0"s), HasSubstr("no message"));
   EXPECT_THAT(why(message("")), HasSubstr("names no model"));
@@ -66,10 +94,21 @@ TEST(GrpcCall, H24_RefusesWhatNamesNone) {
 }
 
 TEST(GrpcCall, NamesModelAndVersionByTheUrl) {
-  EXPECT_EQ(naming_fields("digits", ""), text(1, "digits"));
-  EXPECT_EQ(naming_fields("digits", "/elsewhere"), text(1, "digits"));
-  EXPECT_EQ(naming_fields("digits", "/v2/models/net/versions/3"), text(1, "net") + text(2, "3"));
-  EXPECT_EQ(naming_fields("digits", "/v2/models/net"), text(1, "net") + text(2, ""));
+  const auto fields = [](std::string_view path) { return naming_fields(Naming::kFields, "digits", path); };
+  EXPECT_EQ(fields(""), text(1, "digits"));
+  EXPECT_EQ(fields("/elsewhere"), text(1, "digits"));
+  EXPECT_EQ(fields("/v1/models/net"), text(1, "digits"));
+  EXPECT_EQ(fields("/v2/models/net/versions/3"), text(1, "net") + text(2, "3"));
+  EXPECT_EQ(fields("/v2/models/net"), text(1, "net") + text(2, ""));
+  const auto spec = [](std::string_view path) { return naming_fields(Naming::kSpec, "digits", path); };
+  EXPECT_EQ(spec(""), text(1, text(1, "digits")));
+  EXPECT_EQ(spec("/elsewhere"), text(1, text(1, "digits")));
+  for (const std::string models : {"/v1/models/", "/v2/models/"}) {
+    EXPECT_EQ(spec(models + "net"), text(1, text(1, "net")));
+    EXPECT_EQ(spec(models + "net/versions/3"), text(1, text(1, "net") + text(2, "\x08\x03")));
+    EXPECT_EQ(spec(models + "net/versions/0"), text(1, text(1, "net") + text(2, "\x08\0"s)));
+    EXPECT_EQ(spec(models + "net/labels/stable"), text(1, text(1, "net") + text(4, "stable")));
+  }
 }
 
 TEST(GrpcCall, NamesEveryMessageHoweverItIsCut) {

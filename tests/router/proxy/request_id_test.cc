@@ -16,11 +16,11 @@ std::string id_of(std::string_view header, std::string_view body, std::string_vi
   protocol::JsonPointerReader json;
   return request_id_of(head, {.service = "digits", .rest = rest, .infer = true}, body, json, 0xc0ffee);
 }
-std::string id_of_call(std::string_view message, bool names_model = true) {
+std::string id_of_call(std::string_view message, Naming naming = Naming::kFields) {
   net::Head head;
   protocol::JsonPointerReader json;
   const std::string body = message.empty() ? std::string() : net::grpc_framed(message);
-  return request_id_of(head, {.service = "digits", .infer = true, .grpc = true, .names_model = names_model}, body, json, 0xc0ffee);
+  return request_id_of(head, {.service = "digits", .infer = true, .grpc = true, .naming = naming}, body, json, 0xc0ffee);
 }
 constexpr std::string_view kNew = "0000000000c0ffee";
 
@@ -60,7 +60,7 @@ TEST(RequestId, OfACall) {
                        "digits"
                        "\x1a\x03"
                        "a-1",
-                       /*names_model=*/false),
+                       Naming::kNone),
             kNew)
       << "of a method that is not known";
   EXPECT_EQ(id_of_call("\x0a\x06"

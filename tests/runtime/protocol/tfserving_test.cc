@@ -11,6 +11,7 @@
 #include "runtime/base/wire_writer.h"
 #include "runtime/protocol/tensor/request_builder.h"
 #include "runtime/protocol/tensorflow/tensor_proto.h"
+#include "runtime/protocol/tensorflow/tfserving_grpc.h"
 
 namespace serin::protocol {
 namespace {
@@ -407,6 +408,37 @@ TEST(TensorProto, BoundsWhatATextIsFilledTo) {
   const Status refused = filled(kMostFilled / 16 + 1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kTooLarge);
+}
+
+TEST(TfServing, AModelSpecThatOccursTwiceIsBothTogether) {
+  const auto spec = [](auto write) {
+    std::string message;
+    wire::write_message(message, 1, write);
+    return message;
+  };
+  const auto version = [](std::string& out, int64_t number) {
+    wire::write_message(out, 2, [&](std::string& value) { wire::write_integer(value, 1, number); });
+  };
+  const std::string first = spec([&](std::string& out) {
+    wire::write_text(out, 1, "service");
+    wire::write_text(out, 3, "serving_default");
+    wire::write_text(out, 4, "stable");
+  });
+  const std::string named = spec([](std::string& out) { wire::write_text(out, 1, "net"); });
+  const std::string numbered = spec([&](std::string& out) { version(out, 3); });
+  for (const std::string& message : {first + named + numbered, first + numbered + named}) {
+    const auto read = TfPredictCall::read(message);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->spec.model, "net");
+    EXPECT_EQ(read->spec.signature, "serving_default");
+    EXPECT_EQ(read->spec.version, 3) << "as a router has appended it";
+    EXPECT_EQ(read->spec.label, "") << "a version takes the place of a label";
+  }
+  const std::string both = numbered + first;
+  const auto read = TfExamplesCall::read(both, TfMethod::kClassify);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->tasks.front().spec.label, "stable");
+  EXPECT_FALSE(read->tasks.front().spec.version);
 }
 
 TEST(TfServing, RefusesExamplesAndSaysWhy) {
