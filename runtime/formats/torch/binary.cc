@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
 
 #include "runtime/formats/torch/operators.h"
 
@@ -159,6 +160,57 @@ void import_logaddexp(NodeImport& node, Op) {
   node.give(node.b.add(Op::kAdd, {most, node.b.add(Op::kLog, {sum})}));
 }
 
+/// The angle of the point (other, self): atan of the quotient in the right half-plane, moved by a half turn in the left one.
+void import_atan2(NodeImport& node, Op) {
+  const DType dtype = node.result_dtype();
+  const ValueId y = node.operand("self", dtype), x = node.operand("other", dtype);
+  const auto number = [&](double value) { return node.b.number(dtype, value); };
+  const ValueId zero = number(0), on_axis = node.b.add(Op::kEqual, {x, zero});
+  const ValueId angle = node.b.add(Op::kAtan, {node.b.add(Op::kDiv, {y, node.b.add(Op::kWhere, {on_axis, number(1), x})})});
+  const ValueId below = node.b.add(Op::kLess, {y, zero});
+  const ValueId turn = node.b.add(Op::kWhere, {below, number(-std::numbers::pi), number(std::numbers::pi)});
+  const ValueId turned = node.b.add(Op::kWhere, {node.b.add(Op::kLess, {x, zero}), node.b.add(Op::kAdd, {angle, turn}), angle});
+  const ValueId upright = node.b.add(Op::kMul, {node.b.add(Op::kSign, {y}), number(std::numbers::pi / 2)});
+  node.give(node.b.add(Op::kWhere, {on_axis, upright, turned}));
+}
+
+/// sqrt(a^2 + b^2), scaled by the larger so that squares do not overflow.
+void import_hypot(NodeImport& node, Op) {
+  const DType dtype = node.result_dtype();
+  const ValueId a = node.b.add(Op::kAbs, {node.operand("self", dtype)}), b = node.b.add(Op::kAbs, {node.operand("other", dtype)});
+  const ValueId most = node.b.add(Op::kMax, {a, b}), least = node.b.add(Op::kMin, {a, b}), one = node.b.number(dtype, 1);
+  const ValueId none = node.b.add(Op::kEqual, {most, node.b.number(dtype, 0)});
+  const ValueId share = node.b.add(Op::kDiv, {least, node.b.add(Op::kWhere, {none, one, most})});
+  const ValueId root = node.b.add(Op::kSqrt, {node.b.add(Op::kAdd, {node.b.add(Op::kMul, {share, share}), one})});
+  node.give(node.b.add(Op::kMul, {most, root}));
+}
+
+/// self * log(other), and 0 where self is 0.
+void import_xlogy(NodeImport& node, Op) {
+  const DType dtype = node.result_dtype();
+  const ValueId x = node.operand("self", dtype), zero = node.b.number(dtype, 0);
+  const ValueId product = node.b.add(Op::kMul, {x, node.b.add(Op::kLog, {node.operand("other", dtype)})});
+  node.give(node.b.add(Op::kWhere, {node.b.add(Op::kEqual, {x, zero}), zero, product}));
+}
+
+/// Whether each element is one of test_elements.
+void import_isin(NodeImport& node, Op) {
+  const bool one = !node.is_tensor("test_elements") && node.has("test_element");
+  const DType dtype = promoted(node, node.is_tensor("elements") ? "elements" : "element", one ? "test_element" : "test_elements");
+  const ValueId x = node.operand(node.is_tensor("elements") ? "elements" : "element", dtype);
+  ValueId same = graph::kNone;
+  if (one) {
+    same = node.b.add(Op::kEqual, {x, node.operand("test_element", dtype)});
+  } else {
+    const ValueId tests = node.b.reshape(node.operand("test_elements", dtype), {-1});
+    const ValueId equal = node.b.add(Op::kEqual, {node.b.unsqueeze(x, {-1}), tests});
+    const ValueId any =
+        node.b.add(Op::kReduceMax, {node.b.cast(equal, DType::kInt32)}, {{"axes", std::vector<int64_t>{-1}}, {"keepdims", int64_t{0}}});
+    same = node.b.cast(any, DType::kBool);
+  }
+  node.give(node.flag("invert", false) ? node.b.add(Op::kNot, {same}) : same);
+}
+
 void import_prelu(NodeImport& node, Op op) {
   const ValueId x = node.tensor("self");
   ValueId slope = node.tensor("weight");
@@ -179,6 +231,8 @@ constexpr OperatorRow kBinary[] = {
     {"aten.add", import_sum, Op::kAdd},
     {"aten.addcdiv", import_added_elements, Op::kDiv},
     {"aten.addcmul", import_added_elements, Op::kMul},
+    {"aten.arctan2", import_atan2},
+    {"aten.atan2", import_atan2},
     {"aten.bitwise_and", import_bits, Op::kBitwiseAnd},
     {"aten.bitwise_or", import_bits, Op::kBitwiseOr},
     {"aten.bitwise_xor", import_bits, Op::kBitwiseXor},
@@ -189,6 +243,8 @@ constexpr OperatorRow kBinary[] = {
     {"aten.fmod", import_remainder, Op::kMod},
     {"aten.ge", import_comparison, Op::kGreaterOrEqual},
     {"aten.gt", import_comparison, Op::kGreater},
+    {"aten.hypot", import_hypot},
+    {"aten.isin", import_isin},
     {"aten.le", import_comparison, Op::kLessOrEqual},
     {"aten.lerp", import_lerp},
     {"aten.logaddexp", import_logaddexp},
@@ -210,6 +266,7 @@ constexpr OperatorRow kBinary[] = {
     {"aten.sub", import_sum, Op::kSub},
     {"aten.true_divide", import_division, Op::kDiv},
     {"aten.where", import_where, Op::kWhere},
+    {"aten.xlogy", import_xlogy},
 };
 
 }  // namespace

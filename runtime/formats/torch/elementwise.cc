@@ -157,6 +157,52 @@ void import_nan_to_num(NodeImport& node, Op) {
   node.give(node.b.add(Op::kWhere, {node.b.add(Op::kIsNaN, {x}), number_like_result(node, node.number("nan", 0)), finite}));
 }
 
+/// log(x / (1 - x)); with `eps`, of x between eps and 1 - eps.
+void import_logit(NodeImport& node, Op) {
+  ValueId x = converted_self(node);
+  if (const auto eps = node.optional_number("eps")) x = node.b.add(Op::kClip, {x}, {{"min", *eps}, {"max", 1 - *eps}});
+  node.give(node.b.add(Op::kLog, {node.b.add(Op::kDiv, {x, node.b.add(Op::kSub, {number_like_result(node, 1), x})})}));
+}
+
+/// The part behind the point, with the sign of x.
+void import_frac(NodeImport& node, Op) {
+  const ValueId x = converted_self(node);
+  const ValueId whole = node.b.add(Op::kMul, {node.b.add(Op::kSign, {x}), node.b.add(Op::kFloor, {node.b.add(Op::kAbs, {x})})});
+  node.give(node.b.add(Op::kSub, {x, whole}));
+}
+
+/// hardshrink keeps elements beyond lambda; softshrink moves them by lambda towards zero. Others become zero.
+void import_shrink(NodeImport& node, Op op) {
+  const double lambda = node.number("lambd", 0.5);
+  const bool soft = node.node().target.find("softshrink") != std::string::npos;
+  node.give(node.b.add(op, {converted_self(node)}, {{"lambd", lambda}, {"bias", soft ? lambda : 0.0}}));
+}
+
+void import_tanhshrink(NodeImport& node, Op) {
+  const ValueId x = converted_self(node);
+  node.give(node.b.add(Op::kSub, {x, node.b.add(Op::kTanh, {x})}));
+}
+
+void import_isfinite(NodeImport& node, Op) {
+  const ValueId x =
+      node.b.cast(node.tensor("self"), is_integer(node.b.dtype(node.tensor("self"))) ? DType::kFloat32 : node.b.dtype(node.tensor("self")));
+  node.give(node.b.add(Op::kNot, {node.b.add(Op::kOr, {node.b.add(Op::kIsInf, {x}), node.b.add(Op::kIsNaN, {x})})}));
+}
+
+/// Degrees of radians, or radians of degrees.
+void import_angle(NodeImport& node, Op op) {
+  const bool to_degrees = node.node().target.find("rad2deg") != std::string::npos;
+  node.give(node.b.add(op, {converted_self(node), number_like_result(node, to_degrees ? 180 / std::numbers::pi : std::numbers::pi / 180)}));
+}
+
+/// sin(pi x) / (pi x), and 1 at 0.
+void import_sinc(NodeImport& node, Op) {
+  const ValueId scaled = node.b.add(Op::kMul, {converted_self(node), number_like_result(node, std::numbers::pi)});
+  const ValueId at_zero = node.b.add(Op::kEqual, {scaled, number_like_result(node, 0)}), one = number_like_result(node, 1);
+  const ValueId divisor = node.b.add(Op::kWhere, {at_zero, one, scaled});
+  node.give(node.b.add(Op::kWhere, {at_zero, one, node.b.add(Op::kDiv, {node.b.add(Op::kSin, {scaled}), divisor})}));
+}
+
 /// Dropout and similar do nothing in an inference; a program in training mode is refused.
 void import_dropout(NodeImport& node, Op) {
   if (node.flag("train", false) || node.flag("training", false))
@@ -182,6 +228,7 @@ constexpr OperatorRow kElementwise[] = {
     {"aten.clip", import_clamp, Op::kClip},
     {"aten.cos", import_unary, Op::kCos},
     {"aten.cosh", import_unary, Op::kCosh},
+    {"aten.deg2rad", import_angle, Op::kMul},
     {"aten.dropout", import_dropout, Op::kIdentity, Alias::kView},
     {"aten.elu", import_elu, Op::kElu},
     {"aten.erf", import_unary, Op::kErf},
@@ -191,11 +238,14 @@ constexpr OperatorRow kElementwise[] = {
     {"aten.expm1", import_expm1, Op::kExp},
     {"aten.feature_dropout", import_dropout, Op::kIdentity, Alias::kView},
     {"aten.floor", import_rounding, Op::kFloor},
+    {"aten.frac", import_frac},
     {"aten.gelu", import_gelu, Op::kGelu},
     {"aten.glu", import_glu},
+    {"aten.hardshrink", import_shrink, Op::kShrink},
     {"aten.hardsigmoid", import_hard_sigmoid, Op::kHardSigmoid},
     {"aten.hardswish", import_unary, Op::kHardSwish},
     {"aten.hardtanh", import_hardtanh, Op::kClip},
+    {"aten.isfinite", import_isfinite},
     {"aten.isinf", import_predicate, Op::kIsInf},
     {"aten.isnan", import_predicate, Op::kIsNaN},
     {"aten.leaky_relu", import_leaky_relu, Op::kLeakyRelu},
@@ -205,27 +255,33 @@ constexpr OperatorRow kElementwise[] = {
     {"aten.log2", import_log_of_base},
     {"aten.log_sigmoid", import_log_sigmoid},
     {"aten.logical_not", import_not},
+    {"aten.logit", import_logit},
     {"aten.mish", import_unary, Op::kMish},
     {"aten.nan_to_num", import_nan_to_num},
     {"aten.native_dropout", import_dropout},
     {"aten.neg", import_unary, Op::kNeg},
+    {"aten.rad2deg", import_angle, Op::kMul},
     {"aten.reciprocal", import_unary, Op::kReciprocal},
     {"aten.relu", import_unary, Op::kRelu},
     {"aten.relu6", import_relu6, Op::kClip},
     {"aten.round", import_rounding, Op::kRound},
     {"aten.rsqrt", import_rsqrt},
     {"aten.selu", import_selu, Op::kSelu},
+    {"aten.sgn", import_unary, Op::kSign},
     {"aten.sigmoid", import_unary, Op::kSigmoid},
     {"aten.sign", import_unary, Op::kSign},
     {"aten.silu", import_unary, Op::kSwish},
     {"aten.sin", import_unary, Op::kSin},
+    {"aten.sinc", import_sinc},
     {"aten.sinh", import_unary, Op::kSinh},
     {"aten.softplus", import_softplus, Op::kSoftplus},
+    {"aten.softshrink", import_shrink, Op::kShrink},
     {"aten.softsign", import_unary, Op::kSoftsign},
     {"aten.sqrt", import_unary, Op::kSqrt},
     {"aten.square", import_square, Op::kMul},
     {"aten.tan", import_unary, Op::kTan},
     {"aten.tanh", import_unary, Op::kTanh},
+    {"aten.tanhshrink", import_tanhshrink},
     {"aten.threshold", import_threshold},
     {"aten.trunc", import_trunc},
 };

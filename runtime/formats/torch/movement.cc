@@ -68,6 +68,26 @@ void import_stack(NodeImport& node, Op op) {
   node.give(node.b.add(op, parts, {{"axis", axis}}));
 }
 
+/// hstack, vstack, dstack, column_stack: `tensors`, with as many axes as a row, a matrix or a stack of matrices has, along one axis.
+void import_stack_along(NodeImport& node, Op op) {
+  std::vector<ValueId> parts = node.tensors("tensors");
+  if (parts.empty()) return node.corrupt("joins nothing");
+  const std::string& target = node.node().target;
+  const bool columns = target.find("column_stack") != std::string::npos, high = target.find("vstack") != std::string::npos,
+             deep = target.find("dstack") != std::string::npos;
+  int64_t axis = high ? 0 : deep ? 2 : 1;
+  for (ValueId& part : parts) {
+    part = node.b.cast(part, node.result_dtype());
+    const size_t rank = node.rank(part);
+    if (rank == 0) part = node.b.reshape(part, {1});
+    if (rank < 2 && columns) part = node.b.reshape(part, {-1, 1});
+    if (rank < 2 && (high || deep)) part = node.b.unsqueeze(part, {0});
+    if (rank < 3 && deep) part = node.b.unsqueeze(part, {2});
+    if (rank < 2 && axis == 1 && !columns) axis = 0;
+  }
+  node.give(node.b.add(op, parts, {{"axis", axis}}));
+}
+
 void give_split(NodeImport& node, ValueId x, int64_t axis, const List& sizes) {
   if (sizes.empty()) return node.corrupt("splits into nothing");
   node.give(node.b.add_with_results(Op::kSplit, sizes.size(), {x}, {{"axis", axis}, {"split", sizes}}));
@@ -111,6 +131,28 @@ void import_flip(NodeImport& node, Op) {
   const List axes = node.axes("dims", node.rank(x));
   const List backwards(axes.size(), -1);
   node.give(node.b.add(Op::kSlice, {x}, {{"starts", backwards}, {"ends", List(axes.size(), -kEnd)}, {"axes", axes}, {"steps", backwards}}));
+}
+
+/// k quarter turns in the plane of two axes, from the first towards the second.
+void import_quarter_turns(NodeImport& node, Op) {
+  const ValueId x = node.tensor("self");
+  const size_t rank = node.rank(x);
+  const List plane = node.has("dims") ? node.axes("dims", rank) : List{0, 1};
+  if (plane.size() != 2 || rank < 2) return node.corrupt("turns in no plane");
+  const int64_t turns = ((node.integer("k", 1) % 4) + 4) % 4;
+  const auto backwards = [&](ValueId y, int64_t axis) { return sliced(node.b, y, axis, -1, -kEnd, -1); };
+  List order = order_of(rank);
+  if (turns % 2 == 1) std::swap(order[static_cast<size_t>(plane[0])], order[static_cast<size_t>(plane[1])]);
+  ValueId y = x;
+  if (turns == 1 || turns == 2) y = backwards(y, plane[1]);
+  if (turns == 3 || turns == 2) y = backwards(y, plane[0]);
+  node.give(turns % 2 == 1 ? node.b.transpose(y, order) : y);
+}
+
+/// fliplr, flipud: columns or rows backwards.
+void import_flip_matrix(NodeImport& node, Op) {
+  const int64_t axis = node.node().target.find("fliplr") != std::string::npos ? 1 : 0;
+  node.give(sliced(node.b, node.tensor("self"), axis, -1, -kEnd, -1));
 }
 
 /// The last `shift` elements come first.
@@ -230,9 +272,14 @@ constexpr OperatorRow kMovement[] = {
     {"aten.cat", import_cat, Op::kConcat},
     {"aten.channel_shuffle", import_channel_shuffle},
     {"aten.chunk", import_split, Op::kSplit, Alias::kView},
+    {"aten.column_stack", import_stack_along, Op::kConcat},
     {"aten.concat", import_cat, Op::kConcat},
     {"aten.constant_pad_nd", import_pad, Op::kPad},
+    {"aten.dstack", import_stack_along, Op::kConcat},
     {"aten.flip", import_flip, Op::kSlice},
+    {"aten.fliplr", import_flip_matrix, Op::kSlice},
+    {"aten.flipud", import_flip_matrix, Op::kSlice},
+    {"aten.hstack", import_stack_along, Op::kConcat},
     {"aten.meshgrid", import_meshgrid},
     {"aten.pad", import_pad, Op::kPad},
     {"aten.pixel_shuffle", import_pixel_shuffle, Op::kDepthToSpace},
@@ -244,6 +291,7 @@ constexpr OperatorRow kMovement[] = {
     {"aten.replication_pad1d", import_pad, Op::kPad},
     {"aten.replication_pad2d", import_pad, Op::kPad},
     {"aten.roll", import_roll},
+    {"aten.rot90", import_quarter_turns},
     {"aten.split", import_split, Op::kSplit, Alias::kView},
     {"aten.split_with_sizes", import_split, Op::kSplit, Alias::kView},
     {"aten.stack", import_stack, Op::kConcat},
@@ -253,6 +301,7 @@ constexpr OperatorRow kMovement[] = {
     {"aten.unsafe_split_with_sizes", import_split, Op::kSplit},
     {"aten.unbind", import_unbind, Op::kSplit, Alias::kView},
     {"aten.unfold", import_unfold, Op::kGather, Alias::kView},
+    {"aten.vstack", import_stack_along, Op::kConcat},
 };
 
 }  // namespace

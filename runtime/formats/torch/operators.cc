@@ -11,9 +11,10 @@ using Table = std::map<std::string_view, const OperatorRow*>;
 
 Table all_rows() {
   Table table;
-  for (const auto family : {elementwise_operators(), binary_operators(), reduce_operators(), shape_operators(), slice_operators(),
-                            movement_operators(), selection_operators(), creation_operators(), product_operators(), pool_operators(),
-                            norm_operators(), image_operators(), sequence_operators(), size_operators(), program_operators()})
+  for (const auto family : {elementwise_operators(), binary_operators(),    reduce_operators(),   shape_operators(),    slice_operators(),
+                            movement_operators(),    selection_operators(), creation_operators(), product_operators(),  pool_operators(),
+                            norm_operators(),        image_operators(),     sequence_operators(), size_operators(),     program_operators(),
+                            distance_operators(),    scatter_operators(),   cell_operators(),     diagonal_operators(), window_operators()})
     for (const OperatorRow& row : family) table.emplace(row.target, &row);
   return table;
 }

@@ -43,6 +43,11 @@ std::span<const OperatorRow> pool_operators();
 std::span<const OperatorRow> norm_operators();
 std::span<const OperatorRow> image_operators();     // resizing and sampling
 std::span<const OperatorRow> sequence_operators();  // attention, recurrent networks
+std::span<const OperatorRow> distance_operators();  // distances and similarities of vectors
+std::span<const OperatorRow> scatter_operators();   // writes and sums at indices, bags
+std::span<const OperatorRow> cell_operators();      // one step of a recurrent network
+std::span<const OperatorRow> diagonal_operators();  // diagonals, and places in sorted numbers
+std::span<const OperatorRow> window_operators();    // windows of images
 std::span<const OperatorRow> size_operators();      // sizes and arithmetic on them
 std::span<const OperatorRow> program_operators();   // graphs within graphs, assertions
 

@@ -45,9 +45,9 @@ ValueId scaled(NodeImport& node, ValueId x, double factor) {
 
 /// beta * self + alpha * a b. With beta 0 self does not count, whatever is in it.
 void import_added_product(NodeImport& node, Op) {
-  const bool batched = node.has("batch1");
-  const ValueId a = node.tensor(batched ? "batch1" : "mat1"), c = node.tensor("self");
-  ValueId b = node.tensor(batched ? "batch2" : "mat2");
+  const bool batched = node.has("batch1"), vector = node.has("vec");
+  const ValueId a = node.tensor(batched ? "batch1" : vector ? "mat" : "mat1"), c = node.tensor("self");
+  ValueId b = node.tensor(batched ? "batch2" : vector ? "vec" : "mat2");
   const double beta = node.number("beta", 1), alpha = node.number("alpha", 1);
   if (!batched && node.b.rank(a) == 2 && node.b.rank(b) == 2 && beta != 0) {
     const graph::NodeId turned = node.b.graph().producer(b);  // the weight of a linear layer, in the core spelling
@@ -66,6 +66,49 @@ void import_added_product(NodeImport& node, Op) {
 
 void import_einsum(NodeImport& node, Op op) {
   node.give(node.b.add(op, node.tensors("tensors"), {{"equation", node.text("equation", "")}}));
+}
+
+/// The equation of a contraction: one letter for each axis, the same for two axes that are summed over.
+void import_contraction(NodeImport& node, Op op) {
+  const ValueId a = node.tensor("self"), b = node.tensor("other");
+  const size_t left = node.rank(a), right = node.rank(b);
+  if (left + right > 26) return node.unsupported(fmt::format("operands of ranks {} and {}", left, right));
+  const bool named = node.has("dims_self");
+  const List from = named       ? node.axes("dims_self", left)
+                    : left == 0 ? List{}
+                                : List{static_cast<int64_t>(left) - 1},
+             to = named        ? node.axes("dims_other", right)
+                  : right == 0 ? List{}
+                               : List{static_cast<int64_t>(right) - 1};
+  if (from.size() != to.size() && left != 0 && right != 0) return node.corrupt("sums over another number of axes");
+  if (left == 0 || right == 0) return node.give(node.b.add(Op::kMul, {a, b}));
+  std::string first, second, result;
+  for (size_t i = 0; i < left + right; ++i) (i < left ? first : second).push_back(static_cast<char>('a' + i));
+  for (size_t i = 0; i < from.size(); ++i) second[static_cast<size_t>(to[i])] = first[static_cast<size_t>(from[i])];
+  for (const char letter : first)
+    if (second.find(letter) == std::string::npos) result.push_back(letter);
+  for (const char letter : second)
+    if (first.find(letter) == std::string::npos) result.push_back(letter);
+  node.give(node.b.add(op, {a, b}, {{"equation", fmt::format("{},{}->{}", first, second, result)}}));
+}
+
+/// input1 W[k] input2 for each k.
+void import_bilinear(NodeImport& node, Op op) {
+  const ValueId a = node.tensor("input1"), b = node.tensor("input2"), bias = node.optional_tensor("bias");
+  const ValueId y = node.b.add(op, {a, node.tensor("weight"), b}, {{"equation", std::string("...i,kij,...j->...k")}});
+  node.give(bias == kNone ? y : node.b.add(Op::kAdd, {y, bias}));
+}
+
+/// The product of three tensors, each with more axes of size 1, summed over axes: what a bilinear layer decomposes to.
+void import_trilinear(NodeImport& node, Op op) {
+  const auto part = [&](const char* name, const char* more) {
+    ValueId x = node.tensor(name);
+    for (const int64_t axis : node.integers(more)) x = node.b.unsqueeze(x, {axis});
+    return x;
+  };
+  const ValueId pairs = node.b.add(Op::kMul, {part("i1", "expand1"), part("i3", "expand3")});
+  node.give(node.b.add(op, {node.b.add(Op::kMul, {pairs, part("i2", "expand2")})},
+                       {{"axes", node.integers("sumdim")}, {"keepdims", int64_t{0}}}));
 }
 
 void import_outer(NodeImport& node, Op) {
@@ -125,8 +168,11 @@ void import_conv_transpose(NodeImport& node, Op) { convolve(node, true); }
 void import_convolution(NodeImport& node, Op) { convolve(node, node.flag("transposed", false)); }
 
 constexpr OperatorRow kProducts[] = {
+    {"aten._trilinear", import_trilinear, Op::kReduceSum},
     {"aten.addmm", import_added_product},
+    {"aten.addmv", import_added_product},
     {"aten.baddbmm", import_added_product},
+    {"aten.bilinear", import_bilinear, Op::kEinsum},
     {"aten.bmm", import_matmul, Op::kMatMul},
     {"aten.conv1d", import_conv},
     {"aten.conv2d", import_conv},
@@ -137,11 +183,13 @@ constexpr OperatorRow kProducts[] = {
     {"aten.convolution", import_convolution},
     {"aten.dot", import_matmul, Op::kMatMul},
     {"aten.einsum", import_einsum, Op::kEinsum},
+    {"aten.inner", import_contraction, Op::kEinsum},
     {"aten.linear", import_linear},
     {"aten.matmul", import_matmul, Op::kMatMul},
     {"aten.mm", import_matmul, Op::kMatMul},
     {"aten.mv", import_matmul, Op::kMatMul},
     {"aten.outer", import_outer},
+    {"aten.tensordot", import_contraction, Op::kEinsum},
 };
 
 }  // namespace

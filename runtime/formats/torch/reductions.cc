@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "runtime/formats/torch/operators.h"
 
@@ -105,21 +106,67 @@ void import_cumulative(NodeImport& node, Op op) {
   node.give(node.b.add(op, {x, node.b.constant(graph::make_constant(DType::kInt64, Shape{}, &axis))}));
 }
 
+/// How many elements are not zero.
+void import_count(NodeImport& node, Op op) {
+  const ValueId x = node.tensor("self");
+  const ValueId counted = node.b.cast(node.b.cast(x, DType::kBool), DType::kInt64);
+  node.give(reduced(node, op, counted, along(node, x)));
+}
+
+/// Without the elements that are not a number.
+void import_nan_sum(NodeImport& node, Op op) {
+  const ValueId x = node.b.cast(node.tensor("self"), node.result_dtype());
+  const ValueId kept = node.b.add(Op::kWhere, {node.b.add(Op::kIsNaN, {x}), node.b.number(node.result_dtype(), 0), x});
+  node.give(reduced(node, op, kept, along(node, x)));
+}
+
+void import_extremes(NodeImport& node, Op) {
+  const ValueId x = node.tensor("self");
+  node.give({reduced(node, Op::kReduceMin, x, along(node, x)), reduced(node, Op::kReduceMax, x, along(node, x))});
+}
+
+/// median: the lower one of the two in the middle; kthvalue: the k-th smallest. Both sort. With an axis, also the place.
+void import_order(NodeImport& node, Op) {
+  ValueId x = node.tensor("self");
+  const bool all = !node.has("dim") && !node.has("k");
+  if (all) x = node.b.reshape(x, {-1});
+  const size_t rank = node.rank(x);
+  if (rank == 0) return node.unsupported("a tensor of rank 0");
+  const int64_t axis = all ? 0 : node.axis(node.integer("dim", -1), rank);
+  const ValueId length = node.sized(x, static_cast<size_t>(axis)), one = node.b.number(DType::kInt64, 1);
+  const ValueId middle = node.b.add(Op::kDiv, {node.b.add(Op::kAdd, {length, one}), node.b.number(DType::kInt64, 2)});
+  const ValueId kth = node.has("k") ? node.scalar(node.size("k", 1)) : middle;  // counted from 1
+  const auto sorted = node.b.add_with_results(Op::kTopK, 2, {x, node.b.reshape(kth, {1})},
+                                              {{"axis", axis}, {"largest", int64_t{0}}, {"sorted", int64_t{1}}});
+  std::vector<ValueId> results;
+  for (const ValueId each : sorted) {
+    const ValueId last = sliced(node.b, each, axis, -1, std::numeric_limits<int64_t>::max());
+    results.push_back(node.flag("keepdim", false) ? last : node.b.squeeze(last, {axis}));
+  }
+  if (all) results.resize(1);
+  node.give(results);
+}
+
 constexpr OperatorRow kReductions[] = {
     {"aten.all", import_any, Op::kReduceMin},
     {"aten.amax", import_reduce, Op::kReduceMax},
     {"aten.amin", import_reduce, Op::kReduceMin},
+    {"aten.aminmax", import_extremes},
     {"aten.any", import_any, Op::kReduceMax},
     {"aten.argmax", import_arg, Op::kArgMax},
     {"aten.argmin", import_arg, Op::kArgMin},
+    {"aten.count_nonzero", import_count, Op::kReduceSum},
     {"aten.cumprod", import_cumulative, Op::kCumProd},
     {"aten.cumsum", import_cumulative, Op::kCumSum},
+    {"aten.kthvalue", import_order},
     {"aten.logsumexp", import_reduce, Op::kReduceLogSumExp},
     {"aten.max.default", import_reduce, Op::kReduceMax},
     {"aten.max.dim", import_reduce_with_index, Op::kReduceMax},
     {"aten.mean", import_reduce, Op::kReduceMean},
+    {"aten.median", import_order},
     {"aten.min.default", import_reduce, Op::kReduceMin},
     {"aten.min.dim", import_reduce_with_index, Op::kReduceMin},
+    {"aten.nansum", import_nan_sum, Op::kReduceSum},
     {"aten.prod", import_reduce, Op::kReduceProd},
     {"aten.std", import_variance},
     {"aten.std_mean", import_variance},

@@ -81,7 +81,24 @@ List order_with_first(const List& axes, size_t rank) {
 
 bool is_identity(const List& order) { return std::ranges::is_sorted(order); }
 
-/// x[i, :, j]. The selection replaces the axes where they are side by side, and is in front otherwise.
+/// The order in which axes of a selection come out. GatherND and ScatterND have the selected places first; torch puts them in place of the
+/// selected axes where these are side by side: x[:, i]. Empty: in front for both.
+List order_of_selection(const List& axes, size_t selected, size_t whole) {
+  const auto count = static_cast<int64_t>(axes.size()), first = axes[0];
+  if (first == 0 || axes.back() - first + 1 != count) return {};
+  List order;
+  for (int64_t i = 0; i < first; ++i) order.push_back(static_cast<int64_t>(selected) + i);
+  for (size_t i = 0; i < selected; ++i) order.push_back(static_cast<int64_t>(i));
+  for (size_t i = selected + static_cast<size_t>(first); i < whole; ++i) order.push_back(static_cast<int64_t>(i));
+  return order;
+}
+
+List inverse(const List& order) {
+  List back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return back;
+}
+
 void import_index(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
   const size_t rank = node.rank(x);
@@ -93,14 +110,8 @@ void import_index(NodeImport& node, Op) {
   const ValueId moved = is_identity(order) ? x : node.b.transpose(x, order);
   const ValueId places = paired(node, indices.tensors);
   const ValueId found = node.b.add(Op::kGatherND, {moved, places});
-  const auto count = static_cast<int64_t>(indices.axes.size()), first = indices.axes[0];
-  if (first == 0 || indices.axes.back() - first + 1 != count) return node.give(found);
-  const auto selected = static_cast<int64_t>(node.rank(places)) - 1, whole = static_cast<int64_t>(node.rank(found));
-  List back;
-  for (int64_t i = 0; i < first; ++i) back.push_back(selected + i);
-  for (int64_t i = 0; i < selected; ++i) back.push_back(i);
-  for (int64_t i = selected + first; i < whole; ++i) back.push_back(i);
-  node.give(node.b.transpose(found, back));
+  const List out = order_of_selection(indices.axes, node.rank(places) - 1, node.rank(found));
+  node.give(out.empty() ? found : node.b.transpose(found, out));
 }
 
 /// self with `values` at the indices.
@@ -122,32 +133,15 @@ void import_index_put(NodeImport& node, Op) {
   }
   const List order = order_with_first(indices.axes, rank);
   const ValueId moved = is_identity(order) ? x : node.b.transpose(x, order), places = paired(node, indices.tensors);
-  const ValueId shape = node.b.add(Op::kShape, {node.b.add(Op::kGatherND, {moved, places})});
+  const ValueId found = node.b.add(Op::kGatherND, {moved, places});
+  const List out = order_of_selection(indices.axes, node.rank(places) - 1, node.rank(found));
+  const ValueId selection = out.empty() ? found : node.b.transpose(found, out);  // the values are broadcast to its shape
+  ValueId written = expanded(node, values, node.b.add(Op::kShape, {selection}));
+  if (!out.empty()) written = node.b.transpose(written, inverse(out));
   graph::Attributes attributes;
   if (adds) attributes.insert_or_assign("reduction", std::string("add"));
-  ValueId y = node.b.add(Op::kScatterND, {moved, places, expanded(node, values, shape)}, attributes);
-  if (!is_identity(order)) {
-    List back(rank);
-    for (size_t i = 0; i < rank; ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-    y = node.b.transpose(y, back);
-  }
-  node.give(y);
-}
-
-void import_scatter(NodeImport& node, Op op) {
-  const ValueId x = node.tensor("self"), index = node.tensor("index");
-  const int64_t axis = node.axis(node.integer("dim", 0), node.rank(x));
-  const DType dtype = node.b.dtype(x);
-  const ValueId source = node.is_tensor("src") ? node.b.cast(node.tensor("src"), dtype)
-                                               : expanded(node, node.operand("value", dtype), node.b.add(Op::kShape, {index}));
-  graph::Attributes attributes = {{"axis", axis}};
-  const std::string reduce = node.node().target.find("scatter_add") != std::string::npos ? "add" : node.text("reduce", "");
-  if (reduce == "add" || reduce == "sum")
-    attributes.insert_or_assign("reduction", std::string("add"));
-  else if (!reduce.empty())
-    return node.unsupported(fmt::format("reduces by '{}'", reduce));
-  if (node.b.dims(source) != node.b.dims(index)) return node.unsupported("a source larger than the indices");
-  node.give(node.b.add(op, {x, index, source}, attributes));
+  const ValueId y = node.b.add(Op::kScatterND, {moved, places, written}, attributes);
+  node.give(is_identity(order) ? y : node.b.transpose(y, inverse(order)));
 }
 
 void import_slice_scatter(NodeImport& node, Op) {
@@ -215,8 +209,6 @@ constexpr OperatorRow kSelection[] = {
     {"aten.index_select", import_index_select, Op::kGather},
     {"aten.nonzero", import_nonzero, Op::kNonZero},
     {"aten.one_hot", import_one_hot, Op::kOneHot},
-    {"aten.scatter", import_scatter, Op::kScatterElements},
-    {"aten.scatter_add", import_scatter, Op::kScatterElements},
     {"aten.select_scatter", import_select_scatter},
     {"aten.slice_scatter", import_slice_scatter},
     {"aten.sort", import_sort, Op::kTopK},

@@ -100,6 +100,18 @@ void import_transpose(NodeImport& node, Op) {
   node.give(rank < 2 ? x : node.b.transpose(x, order));
 }
 
+/// mT, adjoint: the last two axes, swapped.
+void import_last_transpose(NodeImport& node, Op) {
+  const ValueId x = node.tensor("self");
+  const size_t rank = node.rank(x);
+  if (rank < 2) return node.corrupt(fmt::format("a matrix of rank {}", rank));
+  List order = order_of(rank);
+  std::swap(order[rank - 2], order[rank - 1]);
+  node.give(node.b.transpose(x, order));
+}
+
+void import_ravel(NodeImport& node, Op) { node.give(node.b.reshape(node.tensor("self"), {-1})); }
+
 void import_movedim(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
   const size_t rank = node.rank(x);
@@ -165,6 +177,7 @@ void import_strided(NodeImport& node, Op) {
 
 constexpr OperatorRow kShapes[] = {
     {"aten._unsafe_view", import_view, Op::kReshape, Alias::kMaybe},
+    {"aten.adjoint", import_last_transpose, Op::kTranspose, Alias::kView},
     {"aten.alias", import_identity, Op::kIdentity, Alias::kView},
     {"aten.as_strided", import_strided},
     {"aten.clone", import_identity, Op::kIdentity},
@@ -175,13 +188,17 @@ constexpr OperatorRow kShapes[] = {
     {"aten.expand_as", import_expand, Op::kExpand, Alias::kView},
     {"aten.flatten", import_flatten, Op::kReshape, Alias::kMaybe},
     {"aten.lift_fresh_copy", import_identity, Op::kIdentity},
+    {"aten.mT", import_last_transpose, Op::kTranspose, Alias::kView},
+    {"aten.moveaxis", import_movedim, Op::kTranspose, Alias::kView},
     {"aten.movedim", import_movedim, Op::kTranspose, Alias::kView},
     {"aten.numpy_T", import_transpose, Op::kTranspose, Alias::kView},
     {"aten.permute", import_permute, Op::kTranspose, Alias::kView},
+    {"aten.ravel", import_ravel, Op::kReshape, Alias::kMaybe},
     {"aten.reshape", import_view, Op::kReshape, Alias::kMaybe},
     {"aten.reshape_as", import_view_as, Op::kReshape, Alias::kMaybe},
     {"aten.squeeze", import_squeeze, Op::kSqueeze, Alias::kView},
     {"aten.swapaxes", import_transpose, Op::kTranspose, Alias::kView},
+    {"aten.swapdims", import_transpose, Op::kTranspose, Alias::kView},
     {"aten.t", import_transpose, Op::kTranspose, Alias::kView},
     {"aten.transpose", import_transpose, Op::kTranspose, Alias::kView},
     {"aten.unflatten", import_unflatten, Op::kReshape, Alias::kView},

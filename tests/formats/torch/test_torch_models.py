@@ -11,12 +11,13 @@ import torch_recipe
 
 LONG = os.environ.get("SERIN_LONG") == "1"
 # Those that run in every test: each has operators that no other has, or is a network that everybody serves.
-ALWAYS = {"bert_tiny_sdpa", "convnext_tiny", "gpt2_past", "llama", "lstm_tagger", "mobilenet_v3_small", "resnet18", "swin_small", "t5_encoder", "unet", "vit_small", "yolo"}
+LAYERS = {"cells", "diagonals", "distances", "functions", "scatters", "windows"}  # torch_layers.py
+ALWAYS = LAYERS | {"bert_tiny_sdpa", "convnext_tiny", "gpt2_past", "llama", "lstm_tagger", "mobilenet_v3_small", "resnet18", "swin_small", "t5_encoder", "unet", "vit_small", "yolo"}
 CASES = [(name, spelling) for name in torch_recipe.NAMES for spelling in ("aten", "core")]
 
 
 def skip_long(name, spelling):
-    if not LONG and not (name in ALWAYS and (spelling == "aten" or name in {"bert_tiny_sdpa", "mobilenet_v3_small", "swin_small"})):
+    if not LONG and not (name in ALWAYS and (spelling == "aten" or name in {"bert_tiny_sdpa", "mobilenet_v3_small", "swin_small", "scatters", "windows"})):
         pytest.skip("runs with SERIN_LONG=1")
 
 

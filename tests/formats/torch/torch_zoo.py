@@ -7,6 +7,7 @@ import torch
 from zoo import dense, exporters, sequence, text, vision
 
 import listing
+from torch_layers import LAYERS, make_layer
 
 #                 name: every n-th element along the last two axes of each output of rank 4
 THINNED = {"raft_small": 8, "fcn_resnet50": 8, "deeplabv3": 8, "lraspp": 12, "unet": 8, "upscaler": 12, "gan_generator": 8, "autoencoder": 4, "style_transfer": 6, "segformer": 4}
@@ -84,6 +85,9 @@ def with_names(module, inputs, step):
 
 def make(name):
     """(module, {input: example}, {input: {axis: symbol}}, {symbol: size}, {input: kind})"""
+    if name in LAYERS:
+        torch.manual_seed(1)
+        return make_layer(name)
     if name in OTHERS:
         torch.manual_seed(1)
         module, examples, dynamic, dims, kinds = make_other(name)
