@@ -64,6 +64,19 @@ TEST(LowerPairedGather, AWholeRowIsNoLookup) {
   EXPECT_EQ(lowered(kRows + kPlaces + kSizes + kPairs), kWanted);
 }
 
+TEST(LowerPairedGather, CountsThatAZeroIsAddedTo) {
+  const std::string places = R"(
+    t = Gather(s, i64[]{1})
+    range = Range(i64[]{0}, t, i64[]{1})
+    places = Add(range, i64[]{0})
+    j = Unsqueeze(places, axes=[0,1,2])
+)";
+  EXPECT_EQ(lowered(kRows + places + kFlat), "mask: i64[batch,seq]\ny = Unsqueeze(mask, axes=[1,2])\nreturn y\n");
+  std::string one = places;
+  one.replace(one.find("i64[]{0})\n    j"), 8, "i64[]{1}");
+  EXPECT_TRUE(leaves(LowerPairedGather(), kRows + one + kFlat));
+}
+
 TEST(LowerPairedGather, OfAFixedLength) {
   EXPECT_EQ(lowered(R"(
     mask: i64[batch,4]
