@@ -20,6 +20,7 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(ConstantFolding(evaluate));    // weights that the file transposes or casts become plain constants, which patterns look for
   add(ConstantOperands());           // after folding: axes and bounds are known now, and patterns look for them in the attributes
   add(LowerPairedGather());          // after folding, which it asks for numbers; before identities and dead code, of which it leaves some
+  add(LowerGridScatter());           // the same
   add(SoftmaxOfRows());              // before dead code, of which it leaves a Shape that would count as a second reader of the scores
   add(RemoveIdentity());  // after shapes are known, because a Reshape to the same shape is an identity; before patterns, which it would break
   add(DeadCode());        // what folding left behind would count as a second reader
@@ -36,8 +37,8 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(LowerGemm());           // one kind of product for what follows
   add(FuseMatMulAdd());       // bias before residual: both are an Add
   add(CommuteTransposes());  // after biases, which products carry along; before the residual, from which the second Transpose keeps a product
-  add(FuseResidualAdd());    // before the activation, which comes after the sum
-  add(FuseActivation());     // last: nothing can be fused behind it
+  add(FuseResidualAdd());       // before the activation, which comes after the sum
+  add(FuseActivation());        // last: nothing can be fused behind it
   add(CommonSubexpressions());  // after all patterns, for which a second reader of a value would be in the way
   add(FuseProjections());       // after that, for products of equal nodes read the same input now; biases are inside
   add(DeadCode());              // leaves nothing that has no reader

@@ -20,6 +20,7 @@ SERIN_PASS(CommonSubexpressions, "common_subexpressions");  ///< nodes that comp
 SERIN_PASS(FoldShapes, "fold_shapes");                      ///< integers that shape inference knows
 SERIN_PASS(ConstantOperands, "constant_operands");          ///< known axes, bounds and pads become attributes
 SERIN_PASS(LowerPairedGather, "lower_paired_gather");       ///< x[i, j] with i counting the rows -> x[:, j]
+SERIN_PASS(LowerGridScatter, "lower_grid_scatter");         ///< ScatterND at the places of a slice -> Concat of slices
 SERIN_PASS(SoftmaxOfRows, "softmax_of_rows");               ///< Flatten, Softmax, Reshape over the last axis -> Softmax
 SERIN_PASS(InlineIf, "inline_if");                          ///< If with a known condition
 SERIN_PASS(WidenHalves, "widen_halves");                    ///< f16 and bf16 steps with vector kernels only for f32 -> f32
