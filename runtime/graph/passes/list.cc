@@ -37,6 +37,7 @@ std::vector<std::unique_ptr<Pass>> all_passes(const Evaluate& evaluate) {
   add(LowerGemm());           // one kind of product for what follows
   add(FuseMatMulAdd());       // bias before residual: both are an Add
   add(CommuteTransposes());  // after biases, which products carry along; before the residual, from which the second Transpose keeps a product
+  add(UnflattenRows());  // after that, which takes rows together with their Transposes; before the residual, which has more axes than rows
   add(FuseResidualAdd());       // before the activation, which comes after the sum
   add(FuseActivation());        // last: nothing can be fused behind it
   add(CommonSubexpressions());  // after all patterns, for which a second reader of a value would be in the way

@@ -24,6 +24,7 @@ SERIN_PASS(LowerGridScatter, "lower_grid_scatter");         ///< ScatterND at th
 SERIN_PASS(SoftmaxOfRows, "softmax_of_rows");               ///< Flatten, Softmax, Reshape over the last axis -> Softmax
 SERIN_PASS(InlineIf, "inline_if");                          ///< If with a known condition
 SERIN_PASS(WidenHalves, "widen_halves");                    ///< f16 and bf16 steps with vector kernels only for f32 -> f32
+SERIN_PASS(UnflattenRows, "unflatten_rows");                ///< Reshape to rows, product, Reshape back -> Reshape, product
 SERIN_PASS(FuseConvBias, "fuse_conv_bias");                 ///< Conv or ConvTranspose, Add of one number for each channel -> one
 SERIN_PASS(FuseConvBatchNorm, "fuse_conv_batchnorm");       ///< Conv or ConvTranspose, BatchNormalization -> one
 SERIN_PASS(FuseAttention, "fuse_attention");                ///< q k', scale, mask, softmax, v -> Attention

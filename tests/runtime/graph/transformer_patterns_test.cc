@@ -1,4 +1,4 @@
-// fuse_rms_norm, softmax_of_rows, and fuse_gelu in its tanh spelling: before and after.
+// fuse_rms_norm, softmax_of_rows, unflatten_rows, and fuse_gelu in its tanh spelling: before and after.
 
 #include <gtest/gtest.h>
 
@@ -23,6 +23,19 @@ TEST(SoftmaxOfRows, IsTheSoftmaxOfTheLastAxis) {
   EXPECT_TRUE(leaves(SoftmaxOfRows(), "x: f32[4,5]\nr = Flatten(x, axis=1)\np = Softmax(r, axis=0)\ny = Reshape(p, i64{4,5})\nreturn y\n"));
   EXPECT_TRUE(
       leaves(SoftmaxOfRows(), "x: f32[4,5]\nr = Flatten(x, axis=1)\np = Softmax(r)\ny = Reshape(p, i64{4,5})\nz = Add(p, y)\nreturn z\n"));
+}
+
+TEST(UnflattenRows, AProductTakesMoreAxesThanRows) {
+  const auto text = [](const std::string& weight, const std::string& shape, const std::string& more) {
+    return "x: f32[10,4*batch,8]\nb: i64[batch]\nsize = Shape(b)\nrows = Reshape(x, i64{-1,32})\np = MatMul(rows, " + weight +
+           ")\nshape = Concat(i64{10}, size, " + shape + ", axis=0)\ny = Reshape(p, shape)\nreturn y" + more + "\n";
+  };
+  const std::string square = text("w[32,32]", "i64{32}", ""), made = after(UnflattenRows(), square);
+  EXPECT_THAT(made, ::testing::HasSubstr("p+y = Reshape(x, shape)")) << made;
+  EXPECT_THAT(made, ::testing::HasSubstr("y = MatMul(p+y, w[32,32])")) << made;
+  EXPECT_TRUE(leaves(UnflattenRows(), text("w[32,64]", "i64{64}", ""))) << "other columns";
+  EXPECT_TRUE(leaves(UnflattenRows(), text("w[32,32]", "i64{4,8}", ""))) << "cuts the rows";
+  EXPECT_TRUE(leaves(UnflattenRows(), text("w[32,32]", "i64{32}", ", p"))) << "the rows are read elsewhere";
 }
 
 TEST(FuseRmsNorm, TakesEachSpelling) {
