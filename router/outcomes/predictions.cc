@@ -199,13 +199,16 @@ void Predictions::restore(store::Store& store, const std::string& note, Time now
   std::vector<PredictionLog::Note> notes;
   for (size_t place = 0; place < places_written_; ++place) {
     auto found = store.note(fmt::format("{}/{}", note, place));
-    if (!found) return complain(found.error().message);
-    notes.push_back({.place = place, .text = found->value_or("")});
+    if (!found) complain(found.error().message);
+    notes.push_back({.place = place, .text = found ? found->value_or("") : ""});
   }
   const auto lines = log_->restore(std::move(notes));
   size_t bad = 0;
   for (const PredictionLog::Line& line : lines) bad += !same || put_line(line, now) ? 0 : 1;
-  if (!same) places_written_ = 0;  // the note is of other classes
+  if (!same) {  // the note is of other classes
+    places_written_ = 0;
+    forgets_ = !text.empty();
+  }
   if (bad > 0) complain(fmt::format("{} lines cannot be read", bad));
   if (kept_.empty()) log_->keep_none();
   trim(now);
@@ -220,11 +223,16 @@ Status Predictions::save(store::Store& store, const std::string& note) {
     notes = log_->unwritten();
     places = log_->places();
   }
+  // A router may be killed between any two: the note never counts a place whose lines are of other classes.
   Status saved;
-  if (places > places_written_) saved = store.set_note(note, fmt::format("{} {}", fingerprint(), places));  // before those that it counts
-  if (saved) places_written_ = std::max(places_written_, places);
+  if (forgets_) saved = store.set_note(note, fmt::format("{} 0", fingerprint()));
+  if (saved) forgets_ = false;
   for (const PredictionLog::Note& each : notes)
     if (saved) saved = store.set_note(fmt::format("{}/{}", note, each.place), each.text);
+  if (saved && places > places_written_) {
+    saved = store.set_note(note, fmt::format("{} {}", fingerprint(), places));
+    if (saved) places_written_ = places;
+  }
   if (saved) return saved;
   const MutexLock lock(mutex_);
   log_->write_again(std::move(notes));

@@ -100,6 +100,7 @@ class Predictions {
   std::string line_ SERIN_GUARDED_BY(mutex_);                            // its memory is used again
   std::set<std::string, std::less<>> reasons_ SERIN_GUARDED_BY(mutex_);  // that were restored
   size_t places_written_ = 0;                                            // of save() alone
+  bool forgets_ = false;                                                 // the store has lines of other classes
   std::shared_ptr<metrics::Gauge> count_ SERIN_GUARDED_BY(mutex_), size_ SERIN_GUARDED_BY(mutex_);
   std::shared_ptr<metrics::Counter> dropped_ SERIN_GUARDED_BY(mutex_);
 };

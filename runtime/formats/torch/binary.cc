@@ -182,15 +182,17 @@ void import_hypot(NodeImport& node, Op) {
   const ValueId none = node.b.add(Op::kEqual, {most, node.b.number(dtype, 0)});
   const ValueId share = node.b.add(Op::kDiv, {least, node.b.add(Op::kWhere, {none, one, most})});
   const ValueId root = node.b.add(Op::kSqrt, {node.b.add(Op::kAdd, {node.b.add(Op::kMul, {share, share}), one})});
-  node.give(node.b.add(Op::kMul, {most, root}));
+  const ValueId infinite = node.b.add(Op::kEqual, {most, node.b.number(dtype, std::numeric_limits<double>::infinity())});
+  node.give(node.b.add(Op::kWhere, {infinite, most, node.b.add(Op::kMul, {most, root})}));
 }
 
-/// self * log(other), and 0 where self is 0.
+/// self * log(other), and 0 where self is 0 and other no NaN.
 void import_xlogy(NodeImport& node, Op) {
   const DType dtype = node.result_dtype();
   const ValueId x = node.operand("self", dtype), zero = node.b.number(dtype, 0);
-  const ValueId product = node.b.add(Op::kMul, {x, node.b.add(Op::kLog, {node.operand("other", dtype)})});
-  node.give(node.b.add(Op::kWhere, {node.b.add(Op::kEqual, {x, zero}), zero, product}));
+  const ValueId other = node.operand("other", dtype), product = node.b.add(Op::kMul, {x, node.b.add(Op::kLog, {other})});
+  const ValueId zero_or_nan = node.b.add(Op::kWhere, {node.b.add(Op::kIsNaN, {other}), other, zero});
+  node.give(node.b.add(Op::kWhere, {node.b.add(Op::kEqual, {x, zero}), zero_or_nan, product}));
 }
 
 /// Whether each element is one of test_elements.

@@ -28,8 +28,11 @@ List order_with_last(NodeImport& node, size_t rank, int64_t first, int64_t secon
   return order;
 }
 
+constexpr int64_t kFarthest = int64_t{1} << 40;  // beyond all matrices
+
 /// The elements [.., i, i + offset] on a new last axis. They are every (columns + 1)-th of a flat matrix.
 ValueId diagonal(NodeImport& node, ValueId x, int64_t offset, int64_t first, int64_t second) {
+  offset = std::clamp(offset, -kFarthest, kFarthest);
   const size_t rank = node.rank(x);
   if (rank < 2) return node.corrupt(fmt::format("a matrix of rank {}", rank)), x;
   const List order = order_with_last(node, rank, node.axis(first, rank), node.axis(second, rank));
@@ -57,6 +60,7 @@ void import_diagonal(NodeImport& node, Op) {
 
 /// A matrix for each vector on the last axis, which has it on the diagonal that is `offset` to the right of the main one.
 ValueId embedded(NodeImport& node, ValueId x, int64_t offset) {
+  offset = std::clamp(offset, -kFarthest, kFarthest);
   const size_t rank = node.rank(x);
   if (rank == 0) return node.corrupt("a vector of rank 0"), x;
   List pads(2 * rank, 0);
@@ -95,8 +99,8 @@ void import_trace(NodeImport& node, Op op) {
 /// Rows and columns of the lower or upper triangle of a matrix whose sizes are known.
 void import_triangle_indices(NodeImport& node, Op) {
   const int64_t rows = node.integer("row", 0), columns = node.integer("col", 0), offset = node.integer("offset", 0);
-  constexpr int64_t kMost = 4096;
-  if (rows < 0 || columns < 0 || rows > kMost || columns > kMost)
+  constexpr int64_t kMost = 1 << 20;
+  if (rows < 0 || columns < 0 || rows > kMost || columns > kMost || rows * columns > kMost)
     return node.unsupported(fmt::format("a matrix of {} x {}", rows, columns));
   const bool upper = node.node().target.find("triu") != std::string::npos;
   List first, second;

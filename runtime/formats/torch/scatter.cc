@@ -102,14 +102,18 @@ void import_masked_scatter(NodeImport& node, Op) {
   node.give(node.b.add(Op::kWhere, {mask, found, x}));
 }
 
-/// Offsets 0, n, 2 n ... of bags that all have n elements: what a layer makes of indices [rows, n]. Nothing for others.
-std::optional<int64_t> bag_length(NodeImport& node, ValueId offsets) {
+/// Offsets 0, n, 2 n ... of bags that all have n elements: what a layer makes of indices [rows, n]. Nothing for others. If both sizes are open,
+/// the offsets end with the indices, as the layer makes them.
+std::optional<int64_t> bag_length(NodeImport& node, ValueId offsets, ValueId indices) {
   const graph::Graph& g = node.b.graph();
   graph::NodeId made = g.producer(offsets);
   while (g.is(made, Op::kCast)) made = g.producer(g.input(made, 0));
   if (!g.is(made, Op::kRange)) return std::nullopt;
   const auto begin = node.b.known_integers(g.input(made, 0)), step = node.b.known_integers(g.input(made, 2));
   if (!begin || !step || begin->at(0) != 0 || step->at(0) < 1) return std::nullopt;
+  const auto end = node.b.known_integers(g.input(made, 1));
+  const auto count = node.b.size(indices, 0);
+  if (end.has_value() != count.has_value() || (end && (end->at(0) != *count || *count % step->at(0) != 0))) return std::nullopt;
   return step->at(0);
 }
 
@@ -125,7 +129,7 @@ void import_embedding_bag(NodeImport& node, Op) {
   ValueId rows = node.b.add(Op::kGather, {weight, indices}, {{"axis", int64_t{0}}});
   if (const ValueId factors = node.optional_tensor("per_sample_weights"); factors != kNone)
     rows = node.b.add(Op::kMul, {rows, node.b.unsqueeze(node.b.cast(factors, dtype), {1})});
-  const auto length = bag_length(node, offsets);
+  const auto length = bag_length(node, offsets, indices);
   const auto width = node.b.size(weight, 1);
   if (length && width && !node.flag("include_last_offset", false)) {
     constexpr Op kOfBags[] = {Op::kReduceSum, Op::kReduceMean, Op::kReduceMax};

@@ -42,7 +42,7 @@ void import_columns(NodeImport& node, Op) {
   if (node.rank(x) != 4 || !channels || found->kernel[0] > kMost || found->kernel[1] > kMost)
     return node.unsupported("windows of other than images of known channels");
   const int64_t places = found->kernel[0] * found->kernel[1];
-  if (places > 4096 || *channels * places * places > kMost)
+  if (places > 2048 || *channels > kMost / std::max<int64_t>(1, places * places))
     return node.unsupported(fmt::format("windows of {} places in {} channels", places, *channels));
   std::vector<float> one_hot(static_cast<size_t>(*channels * places * places), 0);
   for (int64_t i = 0; i < *channels * places; ++i) one_hot[static_cast<size_t>(i * places + i % places)] = 1;

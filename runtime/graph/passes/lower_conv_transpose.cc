@@ -126,9 +126,13 @@ bool lower(Graph& graph, NodeId id) {
   if (!window || window->pads.empty() || d.groups < 1 || d.channels % d.groups != 0) return false;
   auto extra = node.integers("output_padding");
   extra.resize(2, 0);
+  // output_shape may ask for more than windows reach.
+  const auto makes = [&](size_t i, const Dim& size) { return window->output[i] == size; };
   if (window->strides == std::vector<int64_t>{1, 1}) {
-    for (size_t i = 0; i < 4; ++i) {
-      if (window->pads[i] < 0 || window->pads[i] > (window->kernel[i % 2] - 1) * window->dilations[i % 2]) return false;
+    for (size_t i = 0; i < 2; ++i) {
+      const int64_t reach = (window->kernel[i] - 1) * window->dilations[i], begin = window->pads[i], end = window->pads[i + 2];
+      if (begin < 0 || begin > reach || end < 0 || end > reach || !makes(i, (*x)[i + 2] + Dim(reach - begin - end + extra[i])))
+        return false;
     }
     lower_stride_one(graph, id, d, *window, extra);
     return true;
@@ -138,7 +142,7 @@ bool lower(Graph& graph, NodeId id) {
     return false;
   for (size_t i = 0; i < 2; ++i) {  // each input has stride x stride results
     const int64_t begin = window->pads[i], end = window->pads[i + 2], kernel = window->kernel[i];
-    if (begin < 0 || begin >= kernel || kernel - begin - end + extra[i] != stride) return false;
+    if (begin < 0 || begin >= kernel || kernel - begin - end + extra[i] != stride || !makes(i, (*x)[i + 2] * Dim(stride))) return false;
   }
   const Neighbours h(d.h, stride, window->pads[0]), w(d.w, stride, window->pads[1]);
   const int64_t filters = stride * stride * d.filters;

@@ -37,7 +37,8 @@ bool move_around_zero(Graph& graph, NodeId node, size_t i, int64_t axis) {
   if (!moved) return false;
   const std::string name = graph.value(graph.input(node, i)).name + "'";
   graph.set_input(node, i, graph.add_constant(name, std::move(moved)));
-  graph.set_input(node, i + 2, graph.add_constant(name + ".zero", make_scalar(DType::kInt8, 0)));
+  std::byte* zeros = nullptr;  // as many as before: a scale for each channel demands a zero point for each
+  graph.set_input(node, i + 2, graph.add_constant(name + ".zero", make_mutable_constant(DType::kInt8, zero->shape, &zeros)));
   return true;
 }
 

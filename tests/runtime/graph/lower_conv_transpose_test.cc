@@ -58,6 +58,10 @@ TEST(LowerConvTranspose, LeavesTheOthers) {
                            "w[8,4,3,3], output_shape=[20,20], strides=[1,1]"}) {                // pads that nobody knows yet
     EXPECT_TRUE(leaves(LowerConvTranspose(), around(node))) << node;
   }
+  for (const char* more : {"[5,5], strides=[2,2]", "[6,6]"})
+    EXPECT_TRUE(leaves(LowerConvTranspose(),
+                       "x: f32[1,16,2,2]\ny = ConvTranspose(x, w[16,16,2,2], output_shape=" + std::string(more) + ")\nreturn y\n"))
+        << "more than windows reach";
   EXPECT_TRUE(leaves(LowerConvTranspose(), "x: f32[n,8,h,w]\nk: f32[8,4,3,3]\ny = ConvTranspose(x, k)\nreturn y\n")) << "computed weights";
 }
 

@@ -239,8 +239,27 @@ TEST(QuantiseProducts, WeightsThatFitMoveAroundZero) {
   ASSERT_EQ(weight->dtype, DType::kInt8);
   const auto bytes = weight->span<int8_t>();
   EXPECT_EQ(std::vector<int>(bytes.begin(), bytes.end()), (std::vector<int>{-64, 63, 64, -63, -108, 127}));
-  EXPECT_EQ(number_of(*zero), 0);
   EXPECT_EQ(zero->dtype, DType::kInt8);
+  const auto zeros = zero->span<int8_t>();
+  EXPECT_EQ(std::vector<int>(zeros.begin(), zeros.end()), (std::vector<int>{0, 0, 0}));
+}
+
+TEST(QuantiseProducts, WeightsThatMoveKeepAZeroPointForEachScale) {
+  for (const char* reader : {"y = Conv(x, w)\nreturn y", "y = ConvTranspose(x, w)\nreturn y"}) {
+    Graph graph = graph_of("x: f32[n,2,9,9]\nw = DequantizeLinear(q:u8[2,2,1,1]{0,127,127,0}, ws[2], wz:u8[2]{64,63}, axis=0)\n" +
+                           std::string(reader));
+    const auto changed = QuantiseProducts().run(graph);
+    ASSERT_TRUE(changed && *changed);
+    const auto inferred = infer_shapes(graph);
+    EXPECT_TRUE(inferred) << inferred.error().message;
+  }
+  Graph volume = graph_of(
+      "q: u8[n,2,5,9,9]\ny = QLinearConv(q, xs[]{0.5}, xz:u8[]{128}, w:u8[2,2,1,1,1]{0,127,127,0}, ws[2], wz:u8[2]{64,63}, "
+      "ys[]{0.25}, yz:u8[]{0})\nreturn y");
+  const auto changed = QuantiseProducts().run(volume);
+  ASSERT_TRUE(changed && *changed);
+  const auto inferred = infer_shapes(volume);
+  EXPECT_TRUE(inferred) << inferred.error().message;
 }
 
 TEST(QuantiseUnits, ASplitIntoPartsOfOneScale) {
