@@ -56,8 +56,8 @@ ConstantPtr turned_weight(const Deconvolution& d) {
 /// r + pad - s * j.
 struct Neighbours {
   int64_t stride, pad, low, high;
-  Neighbours(int64_t kernel, int64_t stride_, int64_t pad_)
-      : stride(stride_), pad(pad_), low(-((kernel - 1 - pad_) / stride_)), high((stride_ - 1 + pad_) / stride_) {}
+  Neighbours(int64_t kernel, int64_t step, int64_t cut)
+      : stride(step), pad(cut), low(-((kernel - 1 - cut) / step)), high((step - 1 + cut) / step) {}
   int64_t count() const { return high - low + 1; }
   int64_t cell(int64_t result, int64_t neighbour) const { return result + pad - stride * (neighbour + low); }
 };
