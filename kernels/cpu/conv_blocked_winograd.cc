@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <type_traits>
 
 #include "kernels/cpu/conv_blocked.h"
 #include "kernels/cpu/parallel.h"
@@ -120,7 +121,7 @@ class WinogradKernel final : public Kernel {
   void pack(const float* weight, T* to) const {
     const BlockedConv& g = conv_;
     constexpr int64_t kPositions = (m + 2) * (m + 2);
-    constexpr auto kOfWord = static_cast<int64_t>(sizeof(float) / sizeof(T));
+    constexpr int64_t kOfWord = std::is_same_v<T, float> ? 1 : 2;
     std::array<double, 9 * kLanes> filter{};
     std::array<double, kPositions * kLanes> u{};
     for (int64_t first = 0; first < g.y_blocks(); first += loops_.usual_blocks) {

@@ -127,8 +127,8 @@ int64_t parts_of(DType dtype, std::span<const int32_t> zeros) {
   return std::max({int64_t{1}, (high + kMost - 1) / int64_t{kMost}, (-low - kLeast - 1) / int64_t{-kLeast}});
 }
 
-const Quant& loops_for(const Quant& quant, const TensorDesc& weight, std::span<const int32_t> zeros) {
-  if (!quant.narrow) return quant;
+const Quant& loops_for(const Quant* quant, const TensorDesc& weight, std::span<const int32_t> zeros) {
+  if (!quant->narrow) return *quant;
   constexpr int32_t kNarrow = 64;
   const auto fits = [&](auto elements) {
     const auto [low, high] = std::ranges::minmax(elements);
@@ -138,7 +138,7 @@ const Quant& loops_for(const Quant& quant, const TensorDesc& weight, std::span<c
   const auto count = static_cast<size_t>(weight.shape.elements());
   const bool narrow = weight.dtype == DType::kInt8 ? fits(std::span(weight.constant.as<int8_t>(), count))
                                                    : fits(std::span(weight.constant.as<uint8_t>(), count));
-  return narrow ? *quant.narrow : quant;
+  return narrow ? *quant->narrow : *quant;
 }
 
 PackedWeight pack_weight(const Quant& quant, const WeightLayout& layout, const TensorDesc& weight, std::span<const int32_t> zeros,

@@ -74,8 +74,8 @@ struct WeightLayout {
   int64_t taps, k, n;
   int64_t tap_step, k_step, n_step;
 };
-/// The loops for this weight: quant.narrow if all elements less their zero points fit it.
-const Quant& loops_for(const Quant& quant, const TensorDesc& weight, std::span<const int32_t> zeros);
+/// The loops for this weight: quant->narrow if all elements less their zero points fit it.
+const Quant& loops_for(const Quant* quant, const TensorDesc& weight, std::span<const int32_t> zeros);
 /// How many signed bytes add up to any element of that type less its zero point.
 int64_t parts_of(DType dtype, std::span<const int32_t> zeros);
 PackedWeight pack_weight(const Quant& quant, const WeightLayout& layout, const TensorDesc& weight, std::span<const int32_t> zeros,

@@ -334,7 +334,7 @@ std::unique_ptr<Kernel> quant_conv(const Quant& loops, const OpDesc& desc, Prepa
   if (!zeros) return refuse(why, "the zero point of the weight is not known at load");
   const int64_t c = geometry->c / geometry->group;
   const bool depthwise = c == 1 && geometry->m == geometry->group;
-  const Quant& fitting = loops_for(loops, desc.inputs[3], *zeros);
+  const Quant& fitting = loops_for(&loops, desc.inputs[3], *zeros);
   const Quant& quant = !depthwise && c % fitting.group == 0 ? fitting : loops;  // whole groups
   if (!depthwise && geometry->group > 1 && c % quant.group != 0) return refuse(why, "groups of " + std::to_string(c) + " channels");
   if (!depthwise && c % quant.group != 0 && geometry->dilation_w != 1) return refuse(why, "dilated, with few channels");

@@ -294,7 +294,7 @@ std::unique_ptr<Kernel> quant_matmul(const Quant& loops, const OpDesc& desc, Pre
   const size_t b = dynamic ? 1 : 3;
   if (desc.inputs.size() < (dynamic ? 3u : 5u) || desc.outputs.size() != 1) return refuse(why, "unexpected number of operands");
   if (!is_weight(desc, b, b + 1, b + 2, why)) return nullptr;
-  const Quant& quant = loops_for(loops, desc.inputs[b], *known_zeros(desc, b, b + 2, desc.inputs[b].shape[1]));
+  const Quant& quant = loops_for(&loops, desc.inputs[b], *known_zeros(desc, b, b + 2, desc.inputs[b].shape[1]));
   const TensorDesc& a = desc.inputs[0];
   if (a.shape.rank() < 1 || a.shape.back() != desc.inputs[b].shape[0]) return refuse(why, "a does not fit b");
   const int64_t n = desc.inputs[b].shape[1];
