@@ -24,7 +24,7 @@ struct VecAvx2 {
     return _mm256_blendv_ps(set(fill), _mm256_maskload_ps(p, mask), _mm256_castsi256_ps(mask));
   }
   static void store(float* p, F x) { _mm256_storeu_ps(p, x); }
-  /// In halves: Zen computes a masked store in some twenty cycles.
+  /// In halves: a masked store takes Zen 3 some fifteen cycles.
   static void store_n(float* p, F x, int n) {
     if (n >= kWidth) return store(p, x);
     __m128 rest = _mm256_castps256_ps128(x);

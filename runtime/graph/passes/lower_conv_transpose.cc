@@ -24,7 +24,8 @@ namespace {
 constexpr int64_t kWholeBlocks = 16;
 
 /// Windows that overlap gain by Winograd's way only (F(4,3); kernels/cpu/conv_blocked_winograd.cc), which takes so many filters x channels at most, and so
-/// many pixels of an axis at least. Measured on Zen 3, 4 x 4 cells, stride 2: 64 to 32 channels at 64 x 64 9.4 -> 7.6 ms, 512 to 256 at 8 x 8 11 -> 17 ms.
+/// many pixels of an axis at least. The best of five on Zen 3, 4 x 4 cells, stride 2, with a 3 x 3
+/// Conv before it: 64 to 32 channels at 64 x 64 8.6 -> 6.9 ms, 512 to 256 at 8 x 8 11.1 -> 13.7 ms.
 constexpr int64_t kFewWeights = (1 << 20) / 36, kFewPixels = 8;
 
 /// The weight [c, m / group, kh, kw] of a ConvTranspose.
