@@ -30,7 +30,6 @@ struct BlockedConv {
   bool has_stride_one() const { return stride_h == 1 && stride_w == 1; }
   /// One cell and no padding, over plain pixels: every stride-th of them.
   bool is_strided_point() const { return cells() == 1 && pad_h == 0 && pad_w == 0 && pad_end_h == 0 && pad_end_w == 0 && !plain_x; }
-  bool is_point() const { return is_strided_point() && has_stride_one(); }
   /// One block of channels, for the loops over single channels.
   BlockedPlane plane(const float* x, float* y) const {
     return {x, y, h, w, oh, ow, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w};

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 
@@ -22,14 +21,6 @@ std::string_view take_until(std::string_view& text, char end) {
   const std::string_view part = text.substr(0, at);
   text.remove_prefix(std::min(at + 1, text.size()));
   return part;
-}
-
-template <class T>
-std::optional<T> parse_hex(std::string_view digits) {
-  T value{};
-  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  if (failure != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
 }
 
 std::optional<std::string> unescaped(std::string_view text) {

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <charconv>
 #include <iterator>
 #include <utility>
 
@@ -29,18 +28,11 @@ std::string_view next_word(std::string_view& line) {
   return word;
 }
 
-std::optional<uint64_t> parse_hex(std::string_view text) {
-  constexpr int kHex = 16;
-  uint64_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value, kHex);
-  return failure == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
 std::optional<std::vector<uint64_t>> parse_rows(std::string_view text) {
   std::vector<uint64_t> rows;
   while (!text.empty()) {
     const size_t comma = text.find(',');
-    const auto row = parse_hex(text.substr(0, comma));
+    const auto row = parse_hex<uint64_t>(text.substr(0, comma));
     if (!row) return std::nullopt;
     rows.push_back(*row);
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
@@ -67,7 +59,7 @@ void print_ambiguous(std::string& text, std::string_view id) { fmt::format_to(st
 std::optional<PredictionLine> parse_line(std::string_view line) {
   const auto at_ms = parse_number<int64_t>(next_word(line));
   const std::string_view letter = next_word(line);
-  const auto asked = parse_hex(next_word(line));
+  const auto asked = parse_hex<uint64_t>(next_word(line));
   const std::string_view id = next_word(line);
   if (!at_ms || !asked || id.empty() || letter.size() != 1) return std::nullopt;
   PredictionLine parsed{.at_ms = *at_ms, .id = std::string(id)};

@@ -21,4 +21,14 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
+/// The same for an integer in hexadecimal digits, without a prefix.
+template <class T>
+std::optional<T> parse_hex(std::string_view digits) {
+  constexpr int kHex = 16;
+  T value{};
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value, kHex);
+  if (failure != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
 }  // namespace serin

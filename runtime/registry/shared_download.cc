@@ -162,6 +162,10 @@ void SharedDownload::look_for_peers() {
   }
 }
 
+net::Origin SharedDownload::origin_of(const Worker& worker) const {
+  return {.host = worker.address, .port = peers_.port(), .secure = group_.tls != nullptr};
+}
+
 net::ClientOptions SharedDownload::options_for(const std::string& name) const {
   return {.connect_timeout = kConnect,
           .silence_timeout = kSilent,
@@ -212,8 +216,7 @@ SharedDownload::Heard SharedDownload::ask(size_t peer) {
     const MutexLock lock(mutex_);
     self = workers_[peer].get();
   }
-  const net::Origin origin{.host = self->address, .port = peers_.port(), .secure = group_.tls != nullptr};
-  const auto answer = self->session.send(origin, {.target = fmt::format("{}{}", kBlobsOfPeers, wanted_.digest)}, kStatesTime);
+  const auto answer = self->session.send(origin_of(*self), {.target = fmt::format("{}{}", kBlobsOfPeers, wanted_.digest)}, kStatesTime);
   const auto said = answer && answer->status == 200 ? parse_states(answer->body, wanted_.bytes) : std::nullopt;
   const MutexLock lock(mutex_);
   self->asked = true;
@@ -234,8 +237,7 @@ Status SharedDownload::take(size_t peer, size_t chunk) {
     self = workers_[peer].get();
   }
   const Span span = chunk_span(wanted_.bytes, chunk);
-  const net::Origin origin{.host = self->address, .port = peers_.port(), .secure = group_.tls != nullptr};
-  auto answer = self->session.send(origin, {.target = fmt::format("{}{}/{}", kBlobsOfPeers, wanted_.digest, chunk)}, kChunkTime);
+  auto answer = self->session.send(origin_of(*self), {.target = fmt::format("{}{}/{}", kBlobsOfPeers, wanted_.digest, chunk)}, kChunkTime);
   Status done;
   if (!answer)
     done = answer.error();

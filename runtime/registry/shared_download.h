@@ -53,6 +53,7 @@ class SharedDownload {
   void look_for_peers();
   void work(size_t peer);
   Heard ask(size_t peer);
+  net::Origin origin_of(const Worker& worker) const;
   net::ClientOptions options_for(const std::string& name) const;
   Status take(size_t peer, size_t chunk);
   std::chrono::milliseconds pause_after(Heard heard) const;

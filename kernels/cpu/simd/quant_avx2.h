@@ -34,11 +34,6 @@ struct QuantVecAvx2 {
   static I set(int32_t x) { return _mm256_set1_epi32(x); }
   static F setf(float x) { return _mm256_set1_ps(x); }
   static I load_weights(const char* p) { return _mm256_loadu_si256(reinterpret_cast<const I*>(p)); }
-  template <bool kFlip>
-  static I broadcast(const uint8_t* p) {
-    const auto low = static_cast<uint8_t>(kFlip ? p[0] ^ 0x80 : p[0]), high = static_cast<uint8_t>(kFlip ? p[1] ^ 0x80 : p[1]);
-    return _mm256_set1_epi32(low | high << 16);
-  }
   /// Both instructions together: GCC 12 otherwise computes all products of a tile before the sums, which then do not fit the registers.
   static I dot(I sum, I x, I w) {
     I product;
@@ -59,9 +54,9 @@ struct QuantVecAvx2 {
   static F whole(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static F nan_as_zero(F x) { return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q)); }
 
-  static I load_ints(const int32_t* p, int n) { return _mm256_maskload_epi32(p, first(n)); }
-  static void store_ints(int32_t* p, I x, int n) { VecAvx2::store_n(reinterpret_cast<float*>(p), _mm256_castsi256_ps(x), n); }
-  static F load_floats(const float* p, int n) { return _mm256_maskload_ps(p, first(n)); }
+  static I load_ints(const int32_t* p, int n) { return _mm256_castps_si256(load_floats(reinterpret_cast<const float*>(p), n)); }
+  static void store_ints(int32_t* p, I x, int n) { store_floats(reinterpret_cast<float*>(p), _mm256_castsi256_ps(x), n); }
+  static F load_floats(const float* p, int n) { return VecAvx2::load_n(p, n, 0.f); }
   static void store_floats(float* p, F x, int n) { VecAvx2::store_n(p, x, n); }
   static I load_bytes(const uint8_t* p, bool is_signed, int n) {
     uint64_t bits = 0;
@@ -92,9 +87,6 @@ struct QuantVecAvx2 {
     return result;
   }
   static float most(F x) { return -least(_mm256_sub_ps(_mm256_setzero_ps(), x)); }
-
- private:
-  static I first(int n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
 };
 
 /// For weights of seven bits. 255 * 64 + 255 * 64 fits 16 bits, so the instruction that multiplies bytes and adds pairs is exact.

@@ -55,13 +55,15 @@ std::unique_ptr<kernels::Backend> make_bf16_backend(kernels::CpuOptions options)
   return kernels::make_cpu_backend(options);
 }
 
+net::TlsVersion least_tls(const ServeOptions& options) {
+  return options.tls_min_version == "1.2" ? net::TlsVersion::k12 : net::TlsVersion::k13;
+}
+
 /// Null: in the clear.
 Result<std::shared_ptr<net::TlsContext>> server_tls(const ServeOptions& options) {
   if (options.tls_cert.empty()) return nullptr;
-  net::TlsServerOptions files{.certificate = options.tls_cert,
-                              .key = options.tls_key,
-                              .client_ca = options.tls_client_ca,
-                              .least = options.tls_min_version == "1.2" ? net::TlsVersion::k12 : net::TlsVersion::k13};
+  net::TlsServerOptions files{
+      .certificate = options.tls_cert, .key = options.tls_key, .client_ca = options.tls_client_ca, .least = least_tls(options)};
   if (options.tls_cert_is_ssl_config) files.read = serving::read_tf_ssl_config;
   auto made = net::TlsContext::for_server(std::move(files));
   if (!made) return made.error().in("TLS");
@@ -71,10 +73,8 @@ Result<std::shared_ptr<net::TlsContext>> server_tls(const ServeOptions& options)
 /// Null: peers are called in the clear, for they have no TLS either. They are shown this server's certificate, which --tls-client-ca may ask for.
 Result<std::shared_ptr<net::TlsContext>> peers_tls(const ServeOptions& options) {
   if (options.registry_peers.empty() || options.tls_cert.empty()) return nullptr;
-  auto made = net::TlsContext::for_client({.ca = options.registry_peers_ca,
-                                           .certificate = options.tls_cert,
-                                           .key = options.tls_key,
-                                           .least = options.tls_min_version == "1.2" ? net::TlsVersion::k12 : net::TlsVersion::k13});
+  auto made = net::TlsContext::for_client(
+      {.ca = options.registry_peers_ca, .certificate = options.tls_cert, .key = options.tls_key, .least = least_tls(options)});
   if (!made) return made.error().in("registry peers: TLS");
   return made;
 }

@@ -79,9 +79,7 @@ void import_diag_embed(NodeImport& node, Op) {
   const ValueId y = embedded(node, x, node.integer("offset", 0));
   const List last = order_with_last(node, rank, first, second);
   if (node.b.error()) return;
-  List back(rank);
-  for (size_t i = 0; i < rank; ++i) back[static_cast<size_t>(last[i])] = static_cast<int64_t>(i);
-  node.give(std::ranges::is_sorted(back) ? y : node.b.transpose(y, back));
+  node.give(std::ranges::is_sorted(last) ? y : node.b.transpose(y, inverse_order(last)));
 }
 
 /// The diagonal of a matrix, or the matrix of a diagonal.

@@ -58,6 +58,8 @@ DType promoted(NodeImport& node, std::string_view a, std::string_view b);
 std::vector<Size> sizes_of(NodeImport& node, graph::ValueId x, size_t begin, size_t end);
 /// 0, 1 ... rank - 1
 std::vector<int64_t> order_of(size_t rank);
+/// The order that undoes a transpose by `order`.
+std::vector<int64_t> inverse_order(const std::vector<int64_t>& order);
 /// x, as large as `shape` (i64 of rank 1) says.
 graph::ValueId expanded(NodeImport& node, graph::ValueId x, graph::ValueId shape);
 /// `into` with the elements begin, begin + step ... of an axis replaced by those of `value`.

@@ -93,12 +93,6 @@ List order_of_selection(const List& axes, size_t selected, size_t whole) {
   return order;
 }
 
-List inverse(const List& order) {
-  List back(order.size());
-  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  return back;
-}
-
 void import_index(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
   const size_t rank = node.rank(x);
@@ -137,11 +131,11 @@ void import_index_put(NodeImport& node, Op) {
   const List out = order_of_selection(indices.axes, node.rank(places) - 1, node.rank(found));
   const ValueId selection = out.empty() ? found : node.b.transpose(found, out);  // the values are broadcast to its shape
   ValueId written = expanded(node, values, node.b.add(Op::kShape, {selection}));
-  if (!out.empty()) written = node.b.transpose(written, inverse(out));
+  if (!out.empty()) written = node.b.transpose(written, inverse_order(out));
   graph::Attributes attributes;
   if (adds) attributes.insert_or_assign("reduction", std::string("add"));
   const ValueId y = node.b.add(Op::kScatterND, {moved, places, written}, attributes);
-  node.give(is_identity(order) ? y : node.b.transpose(y, inverse(order)));
+  node.give(is_identity(order) ? y : node.b.transpose(y, inverse_order(order)));
 }
 
 void import_slice_scatter(NodeImport& node, Op) {

@@ -224,6 +224,12 @@ std::vector<int64_t> order_of(size_t rank) {
   return order;
 }
 
+std::vector<int64_t> inverse_order(const std::vector<int64_t>& order) {
+  std::vector<int64_t> inverse(order.size());
+  for (size_t i = 0; i < order.size(); ++i) inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return inverse;
+}
+
 ValueId expanded(NodeImport& node, ValueId x, ValueId shape) { return node.b.add(Op::kExpand, {x, shape}); }
 
 std::span<const OperatorRow> shape_operators() { return kShapes; }

@@ -41,11 +41,10 @@ std::optional<Places> counted_places(const Constant& constant) {
 ValueId elements_shown(const Graph& graph, ValueId value) {
   for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(value)) {
     const Node& node = graph.node(id);
-    const bool adds_zero = node.op == Op::kAdd && (is_number(graph, node.inputs[0], 0) || is_number(graph, node.inputs[1], 0));
     const bool moves =
         node.op == Op::kUnsqueeze || node.op == Op::kSqueeze || node.op == Op::kReshape || node.op == Op::kExpand || node.op == Op::kCast;
-    if (!moves && !adds_zero) return value;
-    const ValueId before = node.inputs[adds_zero && is_number(graph, node.inputs[0], 0) ? 1 : 0];
+    const ValueId before = moves ? node.inputs[0] : added_to_zero(graph, id);
+    if (before == kNone) return value;
     const Dims *from = dims_of_value(graph, before), *to = dims_of_value(graph, value);
     if (!from || !to || !(product(*from) == product(*to))) return value;
     value = before;

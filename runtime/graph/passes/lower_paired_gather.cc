@@ -38,9 +38,8 @@ NodeId shown_along(const Graph& graph, ValueId value, End end) {
   for (NodeId id = size ? graph.producer(value) : kNone; id != kNone; id = graph.producer(value)) {
     const Node& node = graph.node(id);
     const bool shows = node.op == Op::kUnsqueeze || node.op == Op::kReshape || node.op == Op::kExpand || node.op == Op::kCast;
-    const bool adds_zero = node.op == Op::kAdd && (is_number(graph, node.inputs[0], 0) || is_number(graph, node.inputs[1], 0));
-    if (!shows && !adds_zero) return id;
-    const ValueId shown = node.inputs[adds_zero && is_number(graph, node.inputs[0], 0) ? 1 : 0];
+    const ValueId shown = shows ? node.inputs[0] : added_to_zero(graph, id);
+    if (shown == kNone) return id;
     const Dim* const before = end_of(graph, shown, end);
     if (!before || !(*before == *size)) return kNone;
     const bool aligned = dims_of_value(graph, shown)->size() == dims_of_value(graph, value)->size();

@@ -42,6 +42,13 @@ inline bool is_number(const Graph& graph, ValueId value, double expected, double
          *number == rounded_to(8, expected);
 }
 
+/// For x + 0 and 0 + x: x; kNone for other nodes.
+inline ValueId added_to_zero(const Graph& graph, NodeId id) {
+  if (!graph.is(id, Op::kAdd)) return kNone;
+  if (is_number(graph, graph.input(id, 0), 0)) return graph.input(id, 1);
+  return is_number(graph, graph.input(id, 1), 0) ? graph.input(id, 0) : kNone;
+}
+
 /// For a node of two operands: the one that is not `value`; kNone if neither is `value`.
 inline ValueId other_operand(const Graph& graph, NodeId id, ValueId value) {
   if (graph.input(id, 0) == value) return graph.input(id, 1);
