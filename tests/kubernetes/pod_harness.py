@@ -124,6 +124,7 @@ class Pod:
         self.serving = self.terminating = False
         self.gone = threading.Event()
         self._home, self._changed, self._grace, self._probers = home / name, changed, template.grace, {}
+        self._sources = volumes
         self._events = queue.Queue()  # (run or None, what, value)
         self._folders = {volume: self._folder(volume, kind, volumes) for volume, kind in template.volumes.items()}
         self._group = groups.make(name, template.cores, template.memory) if groups else None
@@ -185,7 +186,7 @@ class Pod:
 
     def _begin(self):
         command = self.template.command(self.address, self.ports, self._folders)
-        env = {"PATH": os.environ["PATH"], **self.template.environment(self.address, self.name, self._folders)}
+        env = {"PATH": os.environ["PATH"], **self.template.environment(self.address, self.name, self._folders, self._sources)}
         run = Run(command, env, self.log, self._group, lambda: self._events.put((None, "ended", None)))
         self.runs.append(run)
         self._probe(run, *(["startup"] if self.template.startup else ["readiness", "liveness"]))

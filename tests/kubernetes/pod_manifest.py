@@ -64,6 +64,7 @@ class Probe:
 class Template:
     args: list
     env: list
+    secrets: list  # names of Secrets whose entries are variables
     ports: dict    # name: containerPort
     mounts: dict   # path in the container: name of the volume
     volumes: dict  # name: {its kind: ...}
@@ -87,9 +88,14 @@ class Template:
                 args[at:at + 2] = [flag, str(ports[name])]
         return args
 
-    def environment(self, address, pod, folders):
+    def environment(self, address, pod, folders, secrets=None):
+        """`secrets`: the folder of each, a file for each entry."""
         fields = {"status.podIP": address, "metadata.name": pod}
         given = {}
+        for secret in self.secrets:
+            if secret not in (secrets or {}):
+                raise NotUnderstood(f"no Secret {secret}")
+            given |= {file.name: file.read_text() for file in sorted(secrets[secret].iterdir())}
         for each in self.env:
             only(each, {"name", "value", "valueFrom"}, "env")
             if "valueFrom" in each:
@@ -114,8 +120,8 @@ def read_template(deployment):
     spec = only(deployment["spec"]["template"]["spec"], {"terminationGracePeriodSeconds", "containers", "volumes", *NOT_HERE}, "pod")
     if len(spec["containers"]) != 1:
         raise NotUnderstood("a pod of several containers")
-    container = only(spec["containers"][0], {"name", "args", "env", "ports", "startupProbe", "livenessProbe", "readinessProbe", "lifecycle", "resources",
-                                             "volumeMounts", *NOT_HERE}, "container")
+    container = only(spec["containers"][0], {"name", "args", "env", "envFrom", "ports", "startupProbe", "livenessProbe", "readinessProbe", "lifecycle",
+                                             "resources", "volumeMounts", *NOT_HERE}, "container")
     hook = only(container.get("lifecycle", {}), {"preStop"}, "lifecycle").get("preStop", {})
     limits = container.get("resources", {}).get("limits", {})
     for each in container.get("volumeMounts", []):
@@ -123,6 +129,7 @@ def read_template(deployment):
     return Template(
         args=list(map(str, container.get("args", []))),
         env=container.get("env", []),
+        secrets=[only(only(each, {"secretRef"}, "envFrom")["secretRef"], {"name"}, "secretRef")["name"] for each in container.get("envFrom", [])],
         ports={port["name"]: port["containerPort"] for port in container.get("ports", [])},
         mounts={each["mountPath"]: each["name"] for each in container.get("volumeMounts", [])},
         volumes={each["name"]: {key: value for key, value in each.items() if key != "name"} for each in spec.get("volumes", [])},

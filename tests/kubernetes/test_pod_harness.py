@@ -24,7 +24,7 @@ def container_of(manifest):
     return manifest["spec"]["template"]["spec"]["containers"][0]
 
 
-def test_a_command_is_that_of_the_manifest_on_this_machine(manifest):
+def test_a_command_is_that_of_the_manifest_on_this_machine(manifest, tmp_path):
     container_of(manifest)["args"] += ["--port", "8000", "--cuda-cache", "/tmp/serin"]
     template = read_template(manifest)
     assert template.command("127.1.0.7", {"http": 21000, "grpc": 21001, "metrics": 21002}, {"models": "/a/b", "tmp": "/c"}) == [
@@ -32,6 +32,12 @@ def test_a_command_is_that_of_the_manifest_on_this_machine(manifest):
         "--grpc-port", "21001", "--metrics-port", "21002"]
     container_of(manifest)["env"] = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}, {"name": "CACHE", "value": "/tmp"}]
     assert read_template(manifest).environment("127.1.0.7", "serin-1", {"models": "/a/b", "tmp": "/c"}) == {"POD_IP": "127.1.0.7", "CACHE": "/c"}
+    container_of(manifest)["envFrom"] = [{"secretRef": {"name": "bucket"}}]
+    with pytest.raises(NotUnderstood, match="no Secret bucket"):
+        read_template(manifest).environment("127.1.0.7", "serin-1", {"models": "/a/b", "tmp": "/c"})
+    (tmp_path / "AWS_REGION").write_text("eu-1")
+    given = read_template(manifest).environment("127.1.0.7", "serin-1", {"models": "/a/b", "tmp": "/c"}, {"bucket": tmp_path})
+    assert given == {"AWS_REGION": "eu-1", "POD_IP": "127.1.0.7", "CACHE": "/c"}
     assert (template.pre_stop, template.grace, template.cores, template.memory) == (5, 50, 2, 2 << 30)
     assert template.startup == Probe("/v2/health/live", "http", period=2, failures=30)
     assert template.liveness == Probe("/v2/health/live", "http", timeout=5) and template.readiness == Probe("/v2/health/ready", "http", period=2, timeout=2)
@@ -41,6 +47,7 @@ def test_a_command_is_that_of_the_manifest_on_this_machine(manifest):
     (lambda pod, container: pod.update(initContainers=[]), "initContainers"),
     (lambda pod, container: pod["containers"].append(container), "several containers"),
     (lambda pod, container: container.update(command=["sh"]), "command"),
+    (lambda pod, container: container.update(envFrom=[{"configMapRef": {"name": "x"}}]), "configMapRef"),
     (lambda pod, container: container.update(lifecycle={"postStart": {}}), "postStart"),
     (lambda pod, container: container.update(lifecycle={"preStop": {"exec": {}}}), "exec"),
     (lambda pod, container: container["livenessProbe"].update(exec={}), "exec"),
