@@ -19,7 +19,7 @@ namespace serin::planner {
 namespace {
 
 constexpr int kInstancesOnACard = 2;  // as the scheduler has them: one computes while rows of the other are copied
-constexpr int kMostReplicas = 1'000'000;
+constexpr int kMostPods = 1'000'000;
 
 /// A place as the catalogue has it.
 struct Spot {
@@ -176,7 +176,7 @@ class Maker {
       return;
     }
     const auto replicas = [&](double rate) {
-      return static_cast<int>(std::clamp(std::ceil(wanted_.demand.rps / rate), 1.0, 1.0 * kMostReplicas));
+      return static_cast<int>(std::clamp(std::ceil(wanted_.demand.rps / rate), 1.0, 1.0 * kMostPods));
     };
     offer.replicas = replicas(offer.rate);
     offer.fewest_replicas = replicas(offer.best_rate);

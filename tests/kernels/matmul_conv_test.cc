@@ -11,7 +11,7 @@
 namespace serin::kernels::test {
 namespace {
 
-constexpr Tolerance kTolerance{1e-5, 1e-5};  // sums of terms of both signs: measured against the largest result
+constexpr Tolerance kSums{1e-5, 1e-5};  // sums of terms of both signs: measured against the largest result
 
 struct Library {
   const char* name;
@@ -32,7 +32,7 @@ class Products : public testing::TestWithParam<Library> {
   /// `rare`: a form for which oneDNN has only its reference implementation, so that it may be left to us.
   void expect_match(const Case& c, bool rare = false) {
     SCOPED_TRACE(c.constants ? "constant" : "dynamic");
-    const auto rows = expect_rows_match_reference(used(), c, kTolerance);
+    const auto rows = expect_rows_match_reference(used(), c, kSums);
     if (!onednn_ || rare) return;
     // It refuses what it cannot do, and nothing else: shapes that vary and tensors without elements.
     const bool empty = std::ranges::any_of(c.inputs, [](const Tensor& x) { return x.shape().elements() == 0; });
@@ -231,7 +231,7 @@ TEST_P(Products, OneKernelRunsInSeveralThreadsAtOnce) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
-      for (int run = 0; run < 20; ++run) expect_near(run_kernel(*prepared.kernel, c)[0], expected, kTolerance, std::string(prepared.name));
+      for (int run = 0; run < 20; ++run) expect_near(run_kernel(*prepared.kernel, c)[0], expected, kSums, std::string(prepared.name));
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Generic generic(const std::string& name, const std::vector<std::pair<std::string, Attribute>>& attributes = {}) {
+Generic operator_of(const std::string& name, const std::vector<std::pair<std::string, Attribute>>& attributes = {}) {
   Generic op{name, {}};
   for (const auto& [key, value] : attributes) op.attributes.set(key, value);
   return op;
@@ -23,7 +23,7 @@ Generic generic(const std::string& name, const std::vector<std::pair<std::string
 
 Case top_k(std::vector<float> x, int64_t k, bool largest = true) {
   const auto size = static_cast<int64_t>(x.size());
-  return {.op = generic("TopK", {{"largest", int64_t{largest}}}),
+  return {.op = operator_of("TopK", {{"largest", int64_t{largest}}}),
           .inputs = {floats({size}, x), longs({1}, {k})},
           .outputs = {{DType::kFloat32, {std::min(k, size)}}, {DType::kInt64, {std::min(k, size)}}}};
 }
@@ -49,7 +49,7 @@ TEST(Selection, TopKOfFewIsTheBeginningOfTopKOfMany) {
 TEST(Selection, TopKOfTooManyIsRefused) { EXPECT_THAT(reference_fault(top_k({1, 2}, 3)), HasSubstr("k is 3, axis 0 has 2")); }
 
 TEST(Selection, UniqueTakesNanForOneValue) {
-  const Case c{.op = generic("Unique"),
+  const Case c{.op = operator_of("Unique"),
                .inputs = {floats({5}, {kNan, 2, kNan, 1, 2})},
                .outputs = {{DType::kFloat32, {5}}, {DType::kInt64, {5}}, {DType::kInt64, {5}}, {DType::kInt64, {5}}}};
   const auto y = run_reference(c);
@@ -65,22 +65,22 @@ TEST(Selection, IndicesOutOfRangeAreNamedWithTheirAxis) {
     operands.insert(operands.begin(), x);
     return reference_fault({.op = op, .inputs = std::move(operands), .outputs = {{DType::kFloat32, y}}});
   };
-  EXPECT_EQ(fault(generic("GatherElements", {{"axis", int64_t{1}}}), {longs({1, 1}, {3})}, {1, 1}),
+  EXPECT_EQ(fault(operator_of("GatherElements", {{"axis", int64_t{1}}}), {longs({1, 1}, {3})}, {1, 1}),
             "index 3 is out of range for axis 1 of size 3");
-  EXPECT_EQ(fault(generic("GatherND"), {longs({1, 2}, {0, -4})}, {1}), "index -4 is out of range for axis 1 of size 3");
-  EXPECT_EQ(fault(generic("ScatterElements"), {longs({1, 1}, {2}), floats({1, 1}, {0})}, {2, 3}),
+  EXPECT_EQ(fault(operator_of("GatherND"), {longs({1, 2}, {0, -4})}, {1}), "index -4 is out of range for axis 1 of size 3");
+  EXPECT_EQ(fault(operator_of("ScatterElements"), {longs({1, 1}, {2}), floats({1, 1}, {0})}, {2, 3}),
             "index 2 is out of range for axis 0 of size 2");
-  EXPECT_EQ(fault(generic("ScatterND"), {longs({1, 1}, {-3}), floats({1, 3}, {0, 0, 0})}, {2, 3}),
+  EXPECT_EQ(fault(operator_of("ScatterND"), {longs({1, 1}, {-3}), floats({1, 3}, {0, 0, 0})}, {2, 3}),
             "index -3 is out of range for axis 0 of size 2");
-  EXPECT_EQ(fault(generic("TensorScatter", {{"axis", int64_t{1}}}), {floats({2, 2}, {0, 0, 0, 0}), longs({2}, {0, 2})}, {2, 3}),
+  EXPECT_EQ(fault(operator_of("TensorScatter", {{"axis", int64_t{1}}}), {floats({2, 2}, {0, 0, 0, 0}), longs({2}, {0, 2})}, {2, 3}),
             "index 2 is out of range for axis 1 of size 3");
   constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
-  EXPECT_THAT(fault(generic("GatherElements"), {longs({1, 1}, {kLowest})}, {1, 1}), HasSubstr("is out of range for axis 0 of size 2"));
+  EXPECT_THAT(fault(operator_of("GatherElements"), {longs({1, 1}, {kLowest})}, {1, 1}), HasSubstr("is out of range for axis 0 of size 2"));
 }
 
 TEST(Selection, ScatteredUpdatesMeetInTheOrderOfTheirIndices) {
   const auto scatter = [](const std::string& reduction) {
-    return run_reference({.op = generic("ScatterElements", {{"reduction", reduction}}),
+    return run_reference({.op = operator_of("ScatterElements", {{"reduction", reduction}}),
                           .inputs = {longs({2}, {10, 20}), longs({3}, {1, 1, -1}), longs({3}, {2, 3, 4})},
                           .outputs = {{DType::kInt64, {2}}}})[0]
         .values<int64_t>();
@@ -93,14 +93,14 @@ TEST(Selection, ScatteredUpdatesMeetInTheOrderOfTheirIndices) {
 }
 
 TEST(Selection, OneHotSwitchesNothingOnOutsideOfItsDepth) {
-  const Case c{.op = generic("OneHot"),
+  const Case c{.op = operator_of("OneHot"),
                .inputs = {longs({4}, {-1, 3, -4, 0}), floats({}, {3}), longs({2}, {5, 6})},
                .outputs = {{DType::kInt64, {4, 3}}}};
   EXPECT_THAT(run_reference(c)[0].values<int64_t>(), ElementsAre(5, 5, 6, 5, 5, 5, 5, 5, 5, 6, 5, 5));
 }
 
 TEST(Selection, ResizeOfIntegersCutsTowardZeroButNotWholeNumbers) {
-  const Case c{.op = generic("Resize", {{"mode", std::string("linear")}}),
+  const Case c{.op = operator_of("Resize", {{"mode", std::string("linear")}}),
                .inputs = {Tensor({2}, std::vector<uint8_t>{100, 100}),
                           {DType::kUndefined, Shape{0}},
                           {DType::kUndefined, Shape{0}},
@@ -111,21 +111,21 @@ TEST(Selection, ResizeOfIntegersCutsTowardZeroButNotWholeNumbers) {
 
 /// 1.5 / 0.6 - 0.5 is 2: the float next to 0.6 must not make it less, which floor would show.
 TEST(Selection, ResizeByARoundedScaleMeetsWholeCoordinates) {
-  const Case c{.op = generic("Resize", {{"nearest_mode", std::string("floor")}}),
+  const Case c{.op = operator_of("Resize", {{"nearest_mode", std::string("floor")}}),
                .inputs = {longs({5}, {0, 1, 2, 3, 4}), {DType::kUndefined, Shape{0}}, floats({1}, {0.6f})},
                .outputs = {{DType::kInt64, {3}}}};
   EXPECT_THAT(run_reference(c)[0].values<int64_t>(), ElementsAre(0, 2, 3));
 }
 
 TEST(Selection, GridSampleTakesNanAndInfinityForOutside) {
-  const Case c{.op = generic("GridSample", {{"mode", std::string("cubic")}}),
+  const Case c{.op = operator_of("GridSample", {{"mode", std::string("cubic")}}),
                .inputs = {floats({1, 1, 2, 2}, {1, 2, 3, 4}), floats({1, 1, 3, 2}, {kNan, 0, kInf, 0, -1e30f, kNan})},
                .outputs = {{DType::kFloat32, {1, 1, 1, 3}}}};
   EXPECT_THAT(run_reference(c)[0].values<float>(), ElementsAre(0, 0, 0));
 }
 
 TEST(Selection, ABoxOfNoNumberIsRefused) {
-  const Case c{.op = generic("RoiAlign", {{"output_height", int64_t{1}}, {"output_width", int64_t{1}}}),
+  const Case c{.op = operator_of("RoiAlign", {{"output_height", int64_t{1}}, {"output_width", int64_t{1}}}),
                .inputs = {floats({1, 1, 2, 2}, {1, 2, 3, 4}), floats({1, 4}, {0, 0, 1, kNan}), longs({1}, {0})},
                .outputs = {{DType::kFloat32, {1, 1, 1, 1}}}};
   EXPECT_THAT(reference_fault(c), HasSubstr("is too large"));

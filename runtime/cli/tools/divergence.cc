@@ -30,7 +30,7 @@ void add_pairs(const Graph& first, NodeId first_node, const Graph& second, NodeI
     pairing.results.push_back({first_node, second_node, firsts[i], seconds[i]});
 }
 
-std::string name_of(const Graph& graph, NodeId node) {
+std::string label_of(const Graph& graph, NodeId node) {
   for (const ValueId output : graph.node(node).outputs)
     if (output != kNone) return graph.value(output).name;
   return "";
@@ -85,11 +85,11 @@ Result<Pairing> pair_nodes(const Graph& first, const Graph& second) {
   SERIN_TRY(const std::vector<NodeId> firsts, first.topological_order());
   SERIN_TRY(const std::vector<NodeId> seconds, second.topological_order());
   std::map<std::string, NodeId> by_name;
-  for (const NodeId node : seconds) by_name.emplace(name_of(second, node), node);
+  for (const NodeId node : seconds) by_name.emplace(label_of(second, node), node);
   Pairing pairing;
   size_t partners = 0;
   for (const NodeId node : firsts) {
-    const auto found = by_name.find(name_of(first, node));
+    const auto found = by_name.find(label_of(first, node));
     if (found == by_name.end() || second.node(found->second).op != first.node(node).op) continue;
     add_pairs(first, node, second, found->second, pairing);
     ++partners;

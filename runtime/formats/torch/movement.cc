@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "runtime/formats/torch/operators.h"
 
@@ -15,8 +14,6 @@ using graph::kNone;
 using graph::Op;
 using graph::ValueId;
 using List = std::vector<int64_t>;
-
-constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
 void import_repeat(NodeImport& node, Op) {
   ValueId x = node.tensor("self");

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -101,6 +102,9 @@ class NodeImport {
   const ProgramNode& node_;
   std::vector<graph::ValueId> results_;
 };
+
+/// The `end` of a slice up to where its axis ends.
+inline constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
 /// Elements begin, begin + step ... of an axis, before `end`.
 graph::ValueId sliced(graph::Builder& b, graph::ValueId x, int64_t axis, int64_t begin, int64_t end, int64_t step = 1);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "runtime/formats/torch/operators.h"
 
@@ -14,8 +13,6 @@ using graph::kNone;
 using graph::Op;
 using graph::ValueId;
 using List = std::vector<int64_t>;
-
-constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
 ValueId sliced_by(NodeImport& node, ValueId x, int64_t axis, const Size& begin, const Size& end, int64_t step) {
   if (begin.number && end.number) return sliced(node.b, x, axis, *begin.number, *end.number, step);

@@ -19,7 +19,7 @@ const ServiceConfig kDigits = digits_config("unused").services[0];
 constexpr uint32_t kFive = 50'000, kTwentyFive = 250'000;
 
 /// Rollout digits-7 of version 2 on steps 5, 25, 50, as the database has it.
-store::ServiceRecord record(Phase phase, int step, uint32_t weight_ppm) {
+store::ServiceRecord kept(Phase phase, int step, uint32_t weight_ppm) {
   rollout::Spec spec = spec_of("2", {5, 25, 50});
   spec.stable = "1";
   store::RolloutRecord rollout{.spec = rollout::print_spec(spec)};
@@ -51,7 +51,7 @@ TEST(Restore, VeryFirstStart) {
 
 TEST(Restore, GoesOnWhereItWas) {
   const Restored restored =
-      restore(kDigits, record(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
+      restore(kDigits, kept(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
   EXPECT_EQ(state(restored).phase, Phase::kProgressing);
   EXPECT_EQ(state(restored).step, 1);
   EXPECT_EQ(state(restored).weight_ppm, kTwentyFive);
@@ -62,7 +62,7 @@ TEST(Restore, R6AVerdictThatOnlyThePageKnowsIsAVerdict) {
   auto found = page({.epoch = 8});
   found.cause = "err";
   found.reason = "err: 7 of 9";
-  const Restored restored = restore(kDigits, record(Phase::kProgressing, 1, kTwentyFive), found);
+  const Restored restored = restore(kDigits, kept(Phase::kProgressing, 1, kTwentyFive), found);
   EXPECT_EQ(state(restored).phase, Phase::kRolledBack);
   EXPECT_EQ(state(restored).weight_ppm, 0U);
   EXPECT_EQ(state(restored).cause, "err");
@@ -73,7 +73,7 @@ TEST(Restore, R6AVerdictThatOnlyThePageKnowsIsAVerdict) {
 
 TEST(Restore, R6ARiseThatWasWrittenAndNotAppliedIsTakenBack) {
   const Restored restored =
-      restore(kDigits, record(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kFive, .canary = 1, .epoch = 7}));
+      restore(kDigits, kept(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kFive, .canary = 1, .epoch = 7}));
   EXPECT_EQ(state(restored).phase, Phase::kProgressing);
   EXPECT_EQ(state(restored).weight_ppm, kFive);
   EXPECT_EQ(state(restored).step, 0) << "the step whose weight is applied: its certificate is asked for again";
@@ -81,29 +81,29 @@ TEST(Restore, R6ARiseThatWasWrittenAndNotAppliedIsTakenBack) {
 
 TEST(Restore, R6APromotionThatWasWrittenAndNotAppliedIsTakenBack) {
   const Restored restored =
-      restore(kDigits, record(Phase::kPromoting, 2, rollout::kAll), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
+      restore(kDigits, kept(Phase::kPromoting, 2, rollout::kAll), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
   EXPECT_EQ(state(restored).phase, Phase::kProgressing);
   EXPECT_EQ(state(restored).weight_ppm, kTwentyFive);
   EXPECT_EQ(state(restored).step, 1);
 }
 
 TEST(Restore, R6AStartThatWasNeverAppliedWaitsAtZero) {
-  const Restored restored = restore(kDigits, record(Phase::kProgressing, 0, kFive), page({.epoch = 6}));
+  const Restored restored = restore(kDigits, kept(Phase::kProgressing, 0, kFive), page({.epoch = 6}));
   EXPECT_EQ(state(restored).phase, Phase::kPaused);
   EXPECT_EQ(state(restored).weight_ppm, 0U);
 }
 
 TEST(Restore, R6AnotherRolloutsWeightIsNotThisOnes) {
   const Restored restored =
-      restore(kDigits, record(Phase::kProgressing, 0, kFive), page({.weight_ppm = rollout::kAll, .canary = 2, .epoch = 6}));
+      restore(kDigits, kept(Phase::kProgressing, 0, kFive), page({.weight_ppm = rollout::kAll, .canary = 2, .epoch = 6}));
   EXPECT_EQ(state(restored).phase, Phase::kPaused);
   EXPECT_EQ(state(restored).weight_ppm, 0U);
 }
 
 TEST(Restore, R6TheSmallerOfTwoWeightsSetByHand) {
-  const auto both = restore(kDigits, record(Phase::kPaused, 1, kFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
+  const auto both = restore(kDigits, kept(Phase::kPaused, 1, kFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
   EXPECT_EQ(state(both).weight_ppm, kFive);
-  const auto other = restore(kDigits, record(Phase::kPaused, 1, kTwentyFive), page({.weight_ppm = kFive, .canary = 1, .epoch = 8}));
+  const auto other = restore(kDigits, kept(Phase::kPaused, 1, kTwentyFive), page({.weight_ppm = kFive, .canary = 1, .epoch = 8}));
   EXPECT_EQ(state(other).weight_ppm, kFive);
   EXPECT_EQ(state(other).phase, Phase::kPaused);
 }
@@ -111,15 +111,15 @@ TEST(Restore, R6TheSmallerOfTwoWeightsSetByHand) {
 TEST(Restore, AnEpochThatOnlyThePageKnowsIsNotGivenOutAgain) {
   auto ahead = page({.weight_ppm = rollout::kAll, .canary = 1, .epoch = 7});  // the end of a promotion was seen, and never written
   ahead.epoch = 8;
-  const Restored restored = restore(kDigits, record(Phase::kPromoting, 2, rollout::kAll), ahead);
+  const Restored restored = restore(kDigits, kept(Phase::kPromoting, 2, rollout::kAll), ahead);
   EXPECT_EQ(state(restored).phase, Phase::kPromoting);
   EXPECT_EQ(restored.epoch, 9U);
   ahead.epoch = 7;
-  EXPECT_EQ(restore(kDigits, record(Phase::kPromoting, 2, rollout::kAll), ahead).epoch, 7U);
+  EXPECT_EQ(restore(kDigits, kept(Phase::kPromoting, 2, rollout::kAll), ahead).epoch, 7U);
 }
 
 TEST(Restore, S1AWeightThatNobodyKnowsIsZero) {
-  const Restored restored = restore(kDigits, record(Phase::kProgressing, 1, kTwentyFive), std::nullopt);
+  const Restored restored = restore(kDigits, kept(Phase::kProgressing, 1, kTwentyFive), std::nullopt);
   EXPECT_EQ(state(restored).phase, Phase::kPaused);
   EXPECT_EQ(state(restored).weight_ppm, 0U);
   EXPECT_THAT(state(restored).reason, HasSubstr("weights page was lost"));
@@ -135,7 +135,7 @@ TEST(Restore, S2ALostDatabaseLeavesAllTrafficOnThePagesStable) {
 
 TEST(Restore, IndicesOfAnEarlierConfigurationMeanItsVersions) {
   // Before, version 3 came first and 1 last: index 2 was stable, index 1 the canary.
-  const Restored restored = restore(kDigits, record(Phase::kProgressing, 1, kTwentyFive),
+  const Restored restored = restore(kDigits, kept(Phase::kProgressing, 1, kTwentyFive),
                                     page({.weight_ppm = kTwentyFive, .stable = 2, .canary = 1, .epoch = 7}, {"3", "2", "1"}));
   EXPECT_EQ(state(restored).weight_ppm, kTwentyFive);
   const Restored moved = restore(kDigits, std::nullopt, page({.stable = 0, .epoch = 7}, {"3", "2", "1"}));
@@ -146,14 +146,14 @@ TEST(Restore, ACanaryThatIsNotConfiguredAnyMoreIsRolledBack) {
   ServiceConfig config = kDigits;
   config.versions.erase(config.versions.begin() + 1);
   const Restored restored =
-      restore(config, record(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
+      restore(config, kept(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
   EXPECT_EQ(state(restored).phase, Phase::kRolledBack);
   EXPECT_EQ(state(restored).cause, "configuration");
   EXPECT_THAT(state(restored).reason, HasSubstr("canary version '2' is not in the configuration"));
 }
 
 TEST(Restore, ABaselineArmThatIsNotConfiguredAnyMoreIsRolledBack) {
-  auto stored = record(Phase::kProgressing, 1, kTwentyFive);
+  auto stored = kept(Phase::kProgressing, 1, kTwentyFive);
   rollout::Spec spec = spec_of("2", {5, 25, 50});
   spec.stable = "1";
   spec.baseline = "1-fresh";
@@ -168,7 +168,7 @@ TEST(Restore, AStableThatIsNotConfiguredAnyMoreIsSaid) {
   config.versions.erase(config.versions.begin());
   config.initial_stable = "3";
   const Restored restored =
-      restore(config, record(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
+      restore(config, kept(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}));
   EXPECT_EQ(restored.stable, "3");
   EXPECT_EQ(restored.events.front().event, "stable_missing");
   EXPECT_EQ(state(restored).phase, Phase::kRolledBack);
@@ -177,7 +177,7 @@ TEST(Restore, AStableThatIsNotConfiguredAnyMoreIsSaid) {
 // ---- a further track (tracks.h): the service says what is stable ----
 
 TEST(RestoreOfATrack, ItsRolloutGoesOnWhileStableIsTheSame) {
-  const Restored restored = restore(kDigits, record(Phase::kProgressing, 1, kTwentyFive),
+  const Restored restored = restore(kDigits, kept(Phase::kProgressing, 1, kTwentyFive),
                                     page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}), /*stable_of_service=*/"1");
   EXPECT_EQ(state(restored).phase, Phase::kProgressing);
   EXPECT_EQ(state(restored).weight_ppm, kTwentyFive);
@@ -185,7 +185,7 @@ TEST(RestoreOfATrack, ItsRolloutGoesOnWhileStableIsTheSame) {
 
 TEST(RestoreOfATrack, APromotionThatOnlyTheServiceWroteIsAPromotion) {
   const Restored restored =
-      restore(kDigits, record(Phase::kPromoting, 2, rollout::kAll), page({.weight_ppm = rollout::kAll, .canary = 1, .epoch = 7}), "2");
+      restore(kDigits, kept(Phase::kPromoting, 2, rollout::kAll), page({.weight_ppm = rollout::kAll, .canary = 1, .epoch = 7}), "2");
   EXPECT_EQ(restored.stable, "2");
   EXPECT_EQ(state(restored).phase, Phase::kSucceeded);
   EXPECT_EQ(restored.events.back().event, "promoted");
@@ -193,7 +193,7 @@ TEST(RestoreOfATrack, APromotionThatOnlyTheServiceWroteIsAPromotion) {
 
 TEST(RestoreOfATrack, ARolloutAgainstAnEarlierStableEnds) {
   const Restored restored =
-      restore(kDigits, record(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}), "3");
+      restore(kDigits, kept(Phase::kProgressing, 1, kTwentyFive), page({.weight_ppm = kTwentyFive, .canary = 1, .epoch = 7}), "3");
   EXPECT_EQ(restored.stable, "3");
   EXPECT_EQ(state(restored).phase, Phase::kRolledBack);
   EXPECT_EQ(state(restored).weight_ppm, 0U);
@@ -208,7 +208,7 @@ TEST(RestoreOfATrack, ANewOneBeginsWithTheStableOfTheService) {
 }
 
 TEST(Restore, AFinishedRolloutStaysWhatItWas) {
-  const Restored restored = restore(kDigits, record(Phase::kRolledBack, 1, 0), std::nullopt);
+  const Restored restored = restore(kDigits, kept(Phase::kRolledBack, 1, 0), std::nullopt);
   EXPECT_EQ(state(restored).phase, Phase::kRolledBack);
   EXPECT_THAT(restored.events, IsEmpty());
 }

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto kNow = Time(std::chrono::hours(1000));
+constexpr auto kBegin = Time(std::chrono::hours(1000));
 constexpr milliseconds kPatience{1000};
 
 struct One {
@@ -30,43 +30,43 @@ struct One {
 TEST(SpareTime, IsWhileTheEndpointHasNothingElseToDo) {
   One one;
   one.endpoints.begin(one.endpoint());
-  EXPECT_FALSE(begin_copy(one.endpoint(), kNow));
+  EXPECT_FALSE(begin_copy(one.endpoint(), kBegin));
   one.endpoints.end(one.endpoint());
-  EXPECT_TRUE(begin_copy(one.endpoint(), kNow));
-  EXPECT_FALSE(begin_copy(one.endpoint(), kNow)) << "one at a time";
-  end_copy(one.endpoint(), kNow, kNow + milliseconds(20));
-  EXPECT_FALSE(begin_copy(one.endpoint(), kNow + milliseconds(199)));
-  EXPECT_TRUE(begin_copy(one.endpoint(), kNow + milliseconds(200))) << "a tenth of the time";
-  end_copy(one.endpoint(), kNow + milliseconds(200), kNow + milliseconds(200));
-  EXPECT_FALSE(begin_copy(one.endpoint(), kNow + milliseconds(209))) << "and not more than a hundred a second";
-  EXPECT_TRUE(begin_copy(one.endpoint(), kNow + milliseconds(210)));
+  EXPECT_TRUE(begin_copy(one.endpoint(), kBegin));
+  EXPECT_FALSE(begin_copy(one.endpoint(), kBegin)) << "one at a time";
+  end_copy(one.endpoint(), kBegin, kBegin + milliseconds(20));
+  EXPECT_FALSE(begin_copy(one.endpoint(), kBegin + milliseconds(199)));
+  EXPECT_TRUE(begin_copy(one.endpoint(), kBegin + milliseconds(200))) << "a tenth of the time";
+  end_copy(one.endpoint(), kBegin + milliseconds(200), kBegin + milliseconds(200));
+  EXPECT_FALSE(begin_copy(one.endpoint(), kBegin + milliseconds(209))) << "and not more than a hundred a second";
+  EXPECT_TRUE(begin_copy(one.endpoint(), kBegin + milliseconds(210)));
 }
 
 TEST(SpareTime, MarksWhoMayHaveWaited) {
   One one;
   EndpointState& endpoint = one.endpoint();
-  const auto marks = [&](int ms) { return may_wait_for_copy(endpoint, kNow + milliseconds(ms), kPatience); };
+  const auto marks = [&](int ms) { return may_wait_for_copy(endpoint, kBegin + milliseconds(ms), kPatience); };
   EXPECT_FALSE(marks(0));
-  ASSERT_TRUE(begin_copy(endpoint, kNow));
+  ASSERT_TRUE(begin_copy(endpoint, kBegin));
   EXPECT_TRUE(marks(5));
   one.endpoints.begin(endpoint);
-  end_copy(endpoint, kNow, kNow + milliseconds(20));
+  end_copy(endpoint, kBegin, kBegin + milliseconds(20));
   EXPECT_TRUE(marks(21)) << "behind one that had to wait";
   one.endpoints.begin(endpoint);
   one.endpoints.end(endpoint);
   EXPECT_TRUE(marks(22));
   one.endpoints.end(endpoint);
   EXPECT_FALSE(marks(23)) << "it was idle";
-  ASSERT_TRUE(begin_copy(endpoint, kNow + milliseconds(300)));
-  end_copy(endpoint, kNow + milliseconds(300), kNow + milliseconds(310));
+  ASSERT_TRUE(begin_copy(endpoint, kBegin + milliseconds(300)));
+  end_copy(endpoint, kBegin + milliseconds(300), kBegin + milliseconds(310));
   EXPECT_FALSE(marks(311));
 }
 
 TEST(SpareTime, IsNoExcuseForACanaryThatHangs) {
   One one;
-  ASSERT_TRUE(begin_copy(one.endpoint(), kNow));
-  EXPECT_TRUE(may_wait_for_copy(one.endpoint(), kNow + kPatience - milliseconds(1), kPatience));
-  EXPECT_FALSE(may_wait_for_copy(one.endpoint(), kNow + kPatience, kPatience));
+  ASSERT_TRUE(begin_copy(one.endpoint(), kBegin));
+  EXPECT_TRUE(may_wait_for_copy(one.endpoint(), kBegin + kPatience - milliseconds(1), kPatience));
+  EXPECT_FALSE(may_wait_for_copy(one.endpoint(), kBegin + kPatience, kPatience));
 }
 
 }  // namespace

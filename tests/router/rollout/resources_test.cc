@@ -192,17 +192,17 @@ INSTANTIATE_TEST_SUITE_P(
                     Healthy{"CPU without requests, never measured", {.canary = {.idle_cpu = 0.1}, .idle_known = false}},
                     Healthy{"CPU of a start", {.canary = {.burns_at_start = 60}}}));
 
-struct Ill {
+struct IllCanary {
   const char* name;
   World world;
   const char* cause;
   double most_median;  ///< seconds
 };
 
-class IllResources : public testing::TestWithParam<Ill> {};
+class IllResources : public testing::TestWithParam<IllCanary> {};
 
 TEST_P(IllResources, AreFoundBeforeTheyDie) {
-  const Ill& row = GetParam();
+  const IllCanary& row = GetParam();
   std::vector<double> delays;
   std::string reason;
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -219,26 +219,28 @@ TEST_P(IllResources, AreFoundBeforeTheyDie) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, IllResources,
-    testing::Values(
-        Ill{"memory, 1 % a minute", {.canary = {.leak_a_minute = 0.01}}, "res_memory", 700},
-        Ill{"memory, 1 % a minute, measurements that vary by 0.5 %",
-            {.canary = {.noise = 0.005, .leak_a_minute = 0.01}},
-            "res_memory",
-            2400},
-        Ill{"memory, 10 % a minute", {.canary = {.leak_a_minute = 0.1}}, "res_memory", 150},
-        Ill{"memory, 5 % a minute, after half an hour", {.canary = {.leak_a_minute = 0.05, .healthy_seconds = 1800}}, "res_memory", 2700},
-        Ill{"memory, 0.05 % an answer (30 % a minute)", {.canary = {.leak_an_answer = 5e-4}}, "res_memory", 150},
-        Ill{"memory, 2 % a minute after a warm-up of 20 %",
-            {.canary = {.plateau = 0.2, .tau = 60, .leak_a_minute = 0.02}},
-            "res_memory",
-            1500},
-        Ill{"descriptors, one a second", {.canary = {.descriptors_a_second = 1}}, "res_descriptors", 150},
-        Ill{"memory of a GPU, 2 % a minute", {.canary = {.leak_a_minute = 0.02}, .gpu_of_memory = 4}, "res_gpu", 500},
-        Ill{"CPU, twice as much for an answer", {.canary = {.cpu_an_answer = 0.004}}, "res_cpu", 200},
-        Ill{"CPU, twice as much, at half of the traffic",
-            {.canary = {.cpu_an_answer = 0.004}, .weight = 50, .idle_known = false},
-            "res_cpu",
-            200}));
+    testing::Values(IllCanary{"memory, 1 % a minute", {.canary = {.leak_a_minute = 0.01}}, "res_memory", 700},
+                    IllCanary{"memory, 1 % a minute, measurements that vary by 0.5 %",
+                              {.canary = {.noise = 0.005, .leak_a_minute = 0.01}},
+                              "res_memory",
+                              2400},
+                    IllCanary{"memory, 10 % a minute", {.canary = {.leak_a_minute = 0.1}}, "res_memory", 150},
+                    IllCanary{"memory, 5 % a minute, after half an hour",
+                              {.canary = {.leak_a_minute = 0.05, .healthy_seconds = 1800}},
+                              "res_memory",
+                              2700},
+                    IllCanary{"memory, 0.05 % an answer (30 % a minute)", {.canary = {.leak_an_answer = 5e-4}}, "res_memory", 150},
+                    IllCanary{"memory, 2 % a minute after a warm-up of 20 %",
+                              {.canary = {.plateau = 0.2, .tau = 60, .leak_a_minute = 0.02}},
+                              "res_memory",
+                              1500},
+                    IllCanary{"descriptors, one a second", {.canary = {.descriptors_a_second = 1}}, "res_descriptors", 150},
+                    IllCanary{"memory of a GPU, 2 % a minute", {.canary = {.leak_a_minute = 0.02}, .gpu_of_memory = 4}, "res_gpu", 500},
+                    IllCanary{"CPU, twice as much for an answer", {.canary = {.cpu_an_answer = 0.004}}, "res_cpu", 200},
+                    IllCanary{"CPU, twice as much, at half of the traffic",
+                              {.canary = {.cpu_an_answer = 0.004}, .weight = 50, .idle_known = false},
+                              "res_cpu",
+                              200}));
 
 TEST(Resources, TheVerdictHasNumbersAndReplays) {
   const Trial run({.canary = {.leak_a_minute = 0.1}}, 1, 3600);

@@ -26,8 +26,8 @@ Baseline fast_baseline() {
 }
 
 /// A rollout with a clock and a service whose answers one can name.
-struct Bench {
-  explicit Bench(const std::string& lines, Baseline baseline = fast_baseline())
+struct Rollouts {
+  explicit Rollouts(const std::string& lines, Baseline baseline = fast_baseline())
       : rollout(Rollout::start(spec_with(lines), "digits-1", 7, baseline, now)) {}
 
   bool answer(Arm arm, Outcome outcome = Outcome::kOk, milliseconds latency = milliseconds(8)) {
@@ -66,7 +66,7 @@ struct Bench {
 };
 
 TEST(RolloutSteps, AHealthyCanaryIsPromotedStepByStep) {
-  Bench bench("");
+  Rollouts bench("");
   EXPECT_EQ(bench.rollout.state().shadow_ppm, 100'000u);
   EXPECT_EQ(bench.weight(), 0u);
   for (uint32_t percent : {1, 5, 20, 50, 100}) {
@@ -84,7 +84,7 @@ TEST(RolloutSteps, AHealthyCanaryIsPromotedStepByStep) {
 }
 
 TEST(RolloutSteps, BakesAgainstAControlBeforeItSucceeds) {
-  Bench bench("steps: [5, {promote: {bake: 30m, control: 5}}]");
+  Rollouts bench("steps: [5, {promote: {bake: 30m, control: 5}}]");
   bench.pass_step();
   EXPECT_EQ(bench.phase(), Phase::kPromoting);
   EXPECT_EQ(bench.weight(), 950'000u);
@@ -98,7 +98,7 @@ TEST(RolloutSteps, BakesAgainstAControlBeforeItSucceeds) {
 }
 
 TEST(RolloutSteps, RollsBackWhileBaking) {
-  Bench bench("steps: [5, {promote: {bake: 30m, control: 50}}]");
+  Rollouts bench("steps: [5, {promote: {bake: 30m, control: 50}}]");
   bench.pass_step();
   bench.tick_after(seconds(1));
   for (int i = 0; i < 40 && bench.phase() == Phase::kBaking; ++i) {
@@ -110,7 +110,7 @@ TEST(RolloutSteps, RollsBackWhileBaking) {
 }
 
 TEST(RolloutSteps, WaitsAtAManualGate) {
-  Bench bench("steps: [5, {pause: {}}, 100]");
+  Rollouts bench("steps: [5, {pause: {}}, 100]");
   bench.pass_step();
   EXPECT_EQ(bench.phase(), Phase::kPaused);
   EXPECT_EQ(bench.weight(), 50'000u) << "a pause keeps the weight";
@@ -121,7 +121,7 @@ TEST(RolloutSteps, WaitsAtAManualGate) {
 }
 
 TEST(RolloutSteps, TimedStepsWaitForTimeAndForTraffic) {
-  Bench bench("steps: [{setWeight: 5, until: {duration: 10m}}, {pause: {duration: 1m}}, 100]");
+  Rollouts bench("steps: [{setWeight: 5, until: {duration: 10m}}, {pause: {duration: 1m}}, 100]");
   EXPECT_FALSE(bench.tick_after(minutes(11))) << "no answer of the canary yet";
   bench.answer(Arm::kCanary);
   EXPECT_EQ(bench.rollout.state().step, 1);
@@ -132,7 +132,7 @@ TEST(RolloutSteps, TimedStepsWaitForTimeAndForTraffic) {
 
 // Bad input R8 (tests/README.md)
 TEST(RolloutSteps, R8NoTrafficHoldsAndThenSaysSo) {
-  Bench bench("steps: [5, 100]\ncertify: {maxStepDuration: 1h}");
+  Rollouts bench("steps: [5, 100]\ncertify: {maxStepDuration: 1h}");
   EXPECT_FALSE(bench.tick_after(minutes(59)));
   EXPECT_TRUE(bench.tick_after(minutes(1)));
   EXPECT_EQ(bench.phase(), Phase::kInconclusive);
@@ -147,7 +147,7 @@ TEST(RolloutSteps, R8NoTrafficHoldsAndThenSaysSo) {
 TEST(RolloutVerdict, R8OneErrorAloneNeverTrips) {
   for (const std::string steps : {"steps: [0.0001, 100]", "steps: [1, 100]", "steps: [50, 100]"})
     for (Outcome outcome : {Outcome::kError, Outcome::kRejected, Outcome::kDeadline}) {
-      Bench bench(steps + "\nguard: {errors: {max: 1%}}");
+      Rollouts bench(steps + "\nguard: {errors: {max: 1%}}");
       EXPECT_FALSE(bench.answer(Arm::kCanary, outcome)) << steps;
       EXPECT_EQ(bench.phase(), Phase::kProgressing);
     }
@@ -155,7 +155,7 @@ TEST(RolloutVerdict, R8OneErrorAloneNeverTrips) {
 
 // Bad input R7 (tests/README.md): the only clock is the argument, and one that goes backwards judges nobody.
 TEST(RolloutSteps, R7AClockThatStepsBackChangesNothing) {
-  Bench bench("steps: [{setWeight: 5, until: {duration: 10m}}, 100]");
+  Rollouts bench("steps: [{setWeight: 5, until: {duration: 10m}}, 100]");
   bench.now += hours(2);
   bench.answer(Arm::kCanary);
   EXPECT_EQ(bench.rollout.state().step, 1);
@@ -167,7 +167,7 @@ TEST(RolloutSteps, R7AClockThatStepsBackChangesNothing) {
 }
 
 TEST(RolloutVerdict, SaysWhatDecided) {
-  Bench bench("steps: [5, 100]");
+  Rollouts bench("steps: [5, 100]");
   int errors = 0;
   while (bench.phase() == Phase::kProgressing && errors < 100) {
     for (int i = 0; i < 19; ++i) bench.answer(Arm::kStable);
@@ -186,7 +186,7 @@ TEST(RolloutVerdict, SaysWhatDecided) {
 }
 
 TEST(RolloutVerdict, ACanaryThatRefusesEverythingIsCaughtWhileItIsShadowed) {
-  Bench bench("");
+  Rollouts bench("");
   int pairs = 0;
   for (; pairs < 100 && bench.phase() == Phase::kProgressing; ++pairs) bench.shadow(Outcome::kRejected);
   EXPECT_EQ(bench.phase(), Phase::kRolledBack);
@@ -196,7 +196,7 @@ TEST(RolloutVerdict, ACanaryThatRefusesEverythingIsCaughtWhileItIsShadowed) {
 }
 
 TEST(RolloutVerdict, ACanaryThatIsNotUpYetLosesNothingWhileItIsShadowed) {
-  Bench bench("");
+  Rollouts bench("");
   for (int i = 0; i < 1000; ++i)
     bench.rollout.observe(ShadowPair{.epoch = 7, .canary = Outcome::kError, .canary_ending = Ending::kRefused}, bench.now);
   EXPECT_EQ(bench.phase(), Phase::kProgressing) << "a thousand refused connections are one episode";
@@ -205,7 +205,7 @@ TEST(RolloutVerdict, ACanaryThatIsNotUpYetLosesNothingWhileItIsShadowed) {
 }
 
 TEST(RolloutVerdict, ACanaryWhoseAnswersAreCutOffIsCaughtWhileItIsShadowed) {
-  Bench bench("");
+  Rollouts bench("");
   int pairs = 0;
   for (; pairs < 100 && bench.phase() == Phase::kProgressing; ++pairs) {
     bench.now += milliseconds(50);
@@ -216,7 +216,7 @@ TEST(RolloutVerdict, ACanaryWhoseAnswersAreCutOffIsCaughtWhileItIsShadowed) {
 }
 
 TEST(RolloutVerdict, ACanaryThatDiesWhileItIsShadowedIsOneEpisode) {
-  Bench bench("");
+  Rollouts bench("");
   for (int death = 0; death < 5; ++death) {
     for (int i = 0; i < 10; ++i)
       bench.rollout.observe(ShadowPair{.epoch = 7, .canary = Outcome::kError, .canary_ending = Ending::kBroken}, bench.now);
@@ -231,7 +231,7 @@ TEST(RolloutVerdict, ACanaryThatDiesWhileItIsShadowedIsOneEpisode) {
 }
 
 /// A canary's answer that breaks 5 ms after its draw.
-bool cut_off(Bench& bench) {
+bool cut_off(Rollouts& bench) {
   return bench.rollout.observe(Observation{.arm = Arm::kCanary,
                                            .epoch = bench.rollout.state().epoch,
                                            .weight_ppm = bench.weight(),
@@ -243,7 +243,7 @@ bool cut_off(Bench& bench) {
 }
 
 TEST(RolloutVerdict, ACanaryWhoseAnswersAreCutOffIsOutBeforeItIsSilent) {
-  Bench bench("steps: [5]");
+  Rollouts bench("steps: [5]");
   int answers = 0;
   for (; answers < 100 && bench.phase() == Phase::kProgressing; ++answers) {
     bench.now += milliseconds(100);
@@ -255,7 +255,7 @@ TEST(RolloutVerdict, ACanaryWhoseAnswersAreCutOffIsOutBeforeItIsSilent) {
 }
 
 TEST(RolloutVerdict, AnAnswerCutOffCountsThoughTheWeightChangesMeanwhile) {
-  Bench bench("steps: [5]");
+  Rollouts bench("steps: [5]");
   cut_off(bench);
   bench.now += milliseconds(100);
   ASSERT_TRUE(bench.rollout.set_weight(200'000, bench.now));
@@ -265,7 +265,7 @@ TEST(RolloutVerdict, AnAnswerCutOffCountsThoughTheWeightChangesMeanwhile) {
 }
 
 TEST(RolloutVerdict, AFailedBatchOfShadowAnswersIsOnePieceOfNews) {
-  Bench bench("");
+  Rollouts bench("");
   for (uint64_t batch = 0; batch < 3; ++batch)
     for (uint32_t i = 0; i < 32; ++i)
       bench.rollout.observe(ShadowPair{.epoch = 7,
@@ -278,7 +278,7 @@ TEST(RolloutVerdict, AFailedBatchOfShadowAnswersIsOnePieceOfNews) {
 }
 
 TEST(RolloutVerdict, ACanaryThatAnswersOtherwiseIsCaughtWhileItIsShadowed) {
-  Bench bench("");
+  Rollouts bench("");
   int pairs = 0;
   for (; pairs < 100 && bench.phase() == Phase::kProgressing; ++pairs) bench.shadow(Outcome::kOk, /*mismatch=*/pairs % 10 != 0);
   EXPECT_EQ(bench.rollout.state().cause, "shadow");
@@ -286,7 +286,7 @@ TEST(RolloutVerdict, ACanaryThatAnswersOtherwiseIsCaughtWhileItIsShadowed) {
 }
 
 TEST(RolloutVerdict, ASlowCanaryIsCaught) {
-  Bench bench("steps: [20, 100]");
+  Rollouts bench("steps: [20, 100]");
   for (int i = 0; i < 200 && bench.phase() == Phase::kProgressing; ++i) {
     for (int j = 0; j < 4; ++j) bench.answer(Arm::kStable);
     bench.answer(Arm::kCanary, Outcome::kOk, milliseconds(60));
@@ -296,7 +296,7 @@ TEST(RolloutVerdict, ASlowCanaryIsCaught) {
 }
 
 TEST(RolloutVerdict, LatencyIsJudgedAfterAFewAnswersOfStableAndCertifiedAfterMany) {
-  Bench bench("steps: [20, 100]\nguard: {latency: {baseline: 500}}", Baseline{});
+  Rollouts bench("steps: [20, 100]\nguard: {latency: {baseline: 500}}", Baseline{});
   EXPECT_THAT(bench.rollout.report().note, HasSubstr("not judged yet: 16 more of stable's answers"));
   for (int i = 0; i < 16; ++i) bench.answer(Arm::kStable);
   EXPECT_THAT(bench.rollout.report().note, HasSubstr("not certified yet: 484 more of stable's answers"));
@@ -314,7 +314,7 @@ TEST(RolloutVerdict, LatencyIsJudgedAfterAFewAnswersOfStableAndCertifiedAfterMan
 }
 
 TEST(RolloutVerdict, ASlowCanaryIsCaughtWhereStableIsKnownFromTheRolloutOnly) {
-  Bench bench("steps: [20, 100]", Baseline{});
+  Rollouts bench("steps: [20, 100]", Baseline{});
   int canary = 0;
   for (; canary < 100 && bench.phase() == Phase::kProgressing; ++canary) {
     for (int j = 0; j < 4; ++j) bench.answer(Arm::kStable);
@@ -326,7 +326,7 @@ TEST(RolloutVerdict, ASlowCanaryIsCaughtWhereStableIsKnownFromTheRolloutOnly) {
 }
 
 /// A second of traffic to a canary whose endpoint refuses connections.
-void second_of_silence(Bench& bench) {
+void second_of_silence(Rollouts& bench) {
   for (int i = 0; i < 20; ++i) bench.answer(Arm::kStable);
   if (bench.weight() > 0)
     bench.rollout.observe(Observation{.arm = Arm::kCanary,
@@ -340,7 +340,7 @@ void second_of_silence(Bench& bench) {
 }
 
 TEST(RolloutVerdict, ACanaryThatNeverAnswersIsHeldAndThenGivenUp) {
-  Bench bench("steps: [5, 100]\nguard: {latency: {deadline: 1s}}");
+  Rollouts bench("steps: [5, 100]\nguard: {latency: {deadline: 1s}}");
   int waited = 0, held = 0;
   for (; bench.phase() == Phase::kProgressing && waited < 100; ++waited) {
     second_of_silence(bench);
@@ -353,7 +353,7 @@ TEST(RolloutVerdict, ACanaryThatNeverAnswersIsHeldAndThenGivenUp) {
 }
 
 TEST(RolloutVerdict, ACanaryThatRestartsIsTriedAgain) {
-  Bench bench("steps: [5, 100]\nguard: {latency: {deadline: 1s}}");
+  Rollouts bench("steps: [5, 100]\nguard: {latency: {deadline: 1s}}");
   for (int i = 0; i < 4; ++i) second_of_silence(bench);
   EXPECT_EQ(bench.weight(), 0u);
   EXPECT_THAT(bench.rollout.state().reason, HasSubstr("held at 0"));
@@ -364,7 +364,7 @@ TEST(RolloutVerdict, ACanaryThatRestartsIsTriedAgain) {
 }
 
 TEST(RolloutVerdict, ASilenceOfBothArmsHoldsNobody) {
-  Bench bench("steps: [5, 100]\nguard: {latency: {deadline: 1s}}");
+  Rollouts bench("steps: [5, 100]\nguard: {latency: {deadline: 1s}}");
   for (int i = 0; i < 60; ++i) {
     for (Arm arm : {Arm::kStable, Arm::kCanary})
       bench.rollout.observe(
@@ -377,7 +377,7 @@ TEST(RolloutVerdict, ASilenceOfBothArmsHoldsNobody) {
 }
 
 TEST(RolloutVerdict, AnswersOfAnotherEpochSayNothing) {
-  Bench bench("steps: [5, 100]");
+  Rollouts bench("steps: [5, 100]");
   for (int i = 0; i < 100; ++i)
     bench.rollout.observe(Observation{.arm = Arm::kCanary, .epoch = 6, .weight_ppm = 50'000, .outcome = Outcome::kError}, bench.now);
   EXPECT_EQ(bench.phase(), Phase::kProgressing);
@@ -386,7 +386,7 @@ TEST(RolloutVerdict, AnswersOfAnotherEpochSayNothing) {
 
 // Bad input R3 (tests/README.md)
 TEST(RolloutCommands, R3NameThePhaseThatForbidsThem) {
-  Bench bench("steps: [5, 100]");
+  Rollouts bench("steps: [5, 100]");
   const Status resumed = bench.rollout.resume(bench.now);
   ASSERT_FALSE(resumed);
   EXPECT_EQ(resumed.error().code, Code::kFailedPrecondition);
@@ -406,7 +406,7 @@ TEST(RolloutCommands, R3NameThePhaseThatForbidsThem) {
 }
 
 TEST(RolloutCommands, APauseHoldsTheStepsButNotTheGuards) {
-  Bench bench("steps: [5, 100]");
+  Rollouts bench("steps: [5, 100]");
   ASSERT_TRUE(bench.rollout.pause(bench.now));
   for (int i = 0; i < 2000; ++i) bench.answer(Arm::kCanary);
   EXPECT_EQ(bench.rollout.state().step, 0);
@@ -415,14 +415,14 @@ TEST(RolloutCommands, APauseHoldsTheStepsButNotTheGuards) {
   EXPECT_TRUE(bench.rollout.tick(bench.now)) << "certified while it was paused";
   EXPECT_EQ(bench.weight(), kAll);
 
-  Bench bad("steps: [5, 100]");
+  Rollouts bad("steps: [5, 100]");
   ASSERT_TRUE(bad.rollout.pause(bad.now));
   for (int i = 0; i < 10; ++i) bad.answer(Arm::kCanary, Outcome::kError);
   EXPECT_EQ(bad.phase(), Phase::kRolledBack);
 }
 
 TEST(RolloutCommands, PromotionByHandDoesNotBake) {
-  Bench bench("steps: [5, {promote: {bake: 30m}}]");
+  Rollouts bench("steps: [5, {promote: {bake: 30m}}]");
   ASSERT_TRUE(bench.rollout.promote(bench.now));
   EXPECT_EQ(bench.weight(), kAll);
   EXPECT_TRUE(bench.tick_after(milliseconds(1)));
@@ -430,7 +430,7 @@ TEST(RolloutCommands, PromotionByHandDoesNotBake) {
 }
 
 TEST(RolloutCommands, AWeightByHandPausesTheStepsAndIsTheirNewStart) {
-  Bench bench("steps: [1, 5, 50, 100]");
+  Rollouts bench("steps: [1, 5, 50, 100]");
   ASSERT_TRUE(bench.rollout.set_weight(300'000, bench.now));
   EXPECT_EQ(bench.phase(), Phase::kPaused);
   EXPECT_EQ(bench.weight(), 300'000u);
@@ -449,7 +449,7 @@ Rollout gated(const std::string& lines, Gates gates) {
 }
 
 TEST(RolloutGates, NothingBeginsBeforeTheYes) {
-  Bench bench("steps: [5, 100]");
+  Rollouts bench("steps: [5, 100]");
   bench.rollout = gated("steps: [5, 100]", {.rollout = true});
   EXPECT_EQ(bench.phase(), Phase::kPaused);
   EXPECT_EQ(bench.weight(), 0u);
@@ -463,7 +463,7 @@ TEST(RolloutGates, NothingBeginsBeforeTheYes) {
 }
 
 TEST(RolloutGates, APromotionWaitsAtTheWeightItHasWhileTheGuardsGoOn) {
-  Bench bench("steps: [50, 100]");
+  Rollouts bench("steps: [50, 100]");
   bench.rollout = gated("steps: [50, 100]", {.promotion = true});
   bench.pass_step();
   EXPECT_EQ(bench.rollout.awaits(), "confirm-promotion");
@@ -478,7 +478,7 @@ TEST(RolloutGates, APromotionWaitsAtTheWeightItHasWhileTheGuardsGoOn) {
 }
 
 TEST(RolloutGates, EveryIncreaseHasItsOwnYesAndAPersonsCounts) {
-  Bench bench("steps: [5, 20, 50]");
+  Rollouts bench("steps: [5, 20, 50]");
   bench.rollout = gated("steps: [5, 20, 50]", {.increase = true});
   bench.pass_step();
   EXPECT_EQ(bench.rollout.awaits(), "confirm-traffic-increase");
@@ -491,7 +491,7 @@ TEST(RolloutGates, EveryIncreaseHasItsOwnYesAndAPersonsCounts) {
 }
 
 TEST(RolloutGates, AGateSurvivesARestartAndAnythingElseEndsIt) {
-  Bench bench("steps: [50, 100]");
+  Rollouts bench("steps: [50, 100]");
   bench.rollout = gated("steps: [50, 100]", {.promotion = true});
   bench.pass_step();
   Spec spec = spec_with("steps: [50, 100]");
@@ -506,7 +506,7 @@ TEST(RolloutGates, AGateSurvivesARestartAndAnythingElseEndsIt) {
 }
 
 TEST(RolloutRestart, KeepsStepAndWeightAndForgetsEvidence) {
-  Bench bench("steps: [1, 5, 100]");
+  Rollouts bench("steps: [1, 5, 100]");
   bench.pass_step();
   for (int i = 0; i < 2; ++i) bench.answer(Arm::kCanary, Outcome::kError);
   const State saved = bench.rollout.state();
@@ -518,7 +518,7 @@ TEST(RolloutRestart, KeepsStepAndWeightAndForgetsEvidence) {
 }
 
 TEST(RolloutRestart, AWeightByHandSurvives) {
-  Bench bench("steps: [1, 5, 100]");
+  Rollouts bench("steps: [1, 5, 100]");
   ASSERT_TRUE(bench.rollout.set_weight(20'000, bench.now));
   Rollout again = Rollout::resume(bench.rollout.spec(), bench.rollout.state(), fast_baseline(), bench.now);
   ASSERT_TRUE(again.resume(bench.now));
@@ -526,7 +526,7 @@ TEST(RolloutRestart, AWeightByHandSurvives) {
 }
 
 TEST(RolloutRestart, AStepThatDoesNotExistWaitsForAPerson) {
-  Bench bench("steps: [5, 100]");
+  Rollouts bench("steps: [5, 100]");
   State state = bench.rollout.state();
   state.step = 9;
   EXPECT_EQ(Rollout::resume(bench.rollout.spec(), state, fast_baseline(), bench.now).state().phase, Phase::kPaused);

@@ -8,7 +8,7 @@ namespace serin::router {
 namespace {
 
 using std::chrono::milliseconds;
-const SharedLoad::Time kStart{std::chrono::seconds(5000)};
+const SharedLoad::Time kFirst{std::chrono::seconds(5000)};
 
 std::vector<VersionLoad> load(int64_t in_flight, double rate, int64_t unserved) {
   return {{.service = "digits", .version = "1", .in_flight = in_flight, .requests_per_second = rate, .unserved = unserved},
@@ -24,10 +24,10 @@ void tell(SharedLoad& shared, const std::string& member, std::vector<VersionLoad
 
 TEST(SharedLoad, IsTheSumOfWhatAllTell) {
   SharedLoad shared;
-  tell(shared, "b", load(5, 2.5, 1), kStart);
-  tell(shared, "c", load(0, 0, 0), kStart);
-  tell(shared, "gone", load(100, 100, 100), kStart);
-  const auto whole = shared.with(load(1, 0.5, 0), {"b", "c"}, kStart + milliseconds(300));
+  tell(shared, "b", load(5, 2.5, 1), kFirst);
+  tell(shared, "c", load(0, 0, 0), kFirst);
+  tell(shared, "gone", load(100, 100, 100), kFirst);
+  const auto whole = shared.with(load(1, 0.5, 0), {"b", "c"}, kFirst + milliseconds(300));
   ASSERT_EQ(whole.size(), 2u);
   EXPECT_EQ(whole[0].in_flight, 6);
   EXPECT_EQ(whole[0].requests_per_second, 3);
@@ -37,8 +37,8 @@ TEST(SharedLoad, IsTheSumOfWhatAllTell) {
 
 TEST(SharedLoad, OneThatIsSilentCountsAsThisOne) {
   SharedLoad shared;
-  tell(shared, "b", load(5, 2, 4), kStart);
-  const auto whole = shared.with(load(1, 0.5, 2), {"b", "c"}, kStart + milliseconds(2100));
+  tell(shared, "b", load(5, 2, 4), kFirst);
+  const auto whole = shared.with(load(1, 0.5, 2), {"b", "c"}, kFirst + milliseconds(2100));
   EXPECT_EQ(whole[0].in_flight, 3);
   EXPECT_EQ(whole[0].requests_per_second, 1.5);
   EXPECT_EQ(whole[0].unserved, 2) << "nobody knows whether a request came there";
@@ -46,8 +46,8 @@ TEST(SharedLoad, OneThatIsSilentCountsAsThisOne) {
 
 TEST(SharedLoad, VersionsThatThisRouterDoesNotHaveAreLeftOut) {
   SharedLoad shared;
-  tell(shared, "b", {{.service = "digits", .version = "3", .in_flight = 7}}, kStart);
-  const auto whole = shared.with(load(1, 0, 0), {"b"}, kStart);
+  tell(shared, "b", {{.service = "digits", .version = "3", .in_flight = 7}}, kFirst);
+  const auto whole = shared.with(load(1, 0, 0), {"b"}, kFirst);
   ASSERT_EQ(whole.size(), 2u);
   EXPECT_EQ(whole[0].in_flight, 1);
 }

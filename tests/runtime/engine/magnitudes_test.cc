@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kWidth = 16;
 const Shape kInput{4, 6, kWidth};
 
-struct Case {
+struct Rule {
   const char* name;
   std::string text;  ///< after x
   int64_t piece;     ///< of the result's last axis
@@ -23,7 +23,7 @@ struct Case {
 const std::string kNorm = "u = LayerNormalization(x, g[16], b[16])\n";
 const std::string kHeads = "r = Reshape(p, i64{0,0,2,8})\nh = Transpose(r, perm=[0,2,1,3])\n";
 
-const Case kCases[] = {
+const Rule kRules[] = {
     {"Normalised", kNorm + "y = Identity(u)\n", 16},
     {"RootMeanSquare", "y = RMSNormalization(x, g[16])\n", 16},
     {"Product", kNorm + "y = FusedMatMul(u, w[16,24], c[24])\n", 24},
@@ -63,7 +63,7 @@ std::vector<const kernels::Backend*> backends() {
   return all;
 }
 
-class MagnitudesHold : public testing::TestWithParam<Case> {};
+class MagnitudesHold : public testing::TestWithParam<Rule> {};
 
 TEST_P(MagnitudesHold, WhateverGoesIn) {
   const std::string text = "x: f32[4,6,16]\n" + GetParam().text + "return y\n";
@@ -94,7 +94,7 @@ TEST_P(MagnitudesHold, WhateverGoesIn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, MagnitudesHold, testing::ValuesIn(kCases), [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(Rules, MagnitudesHold, testing::ValuesIn(kRules), [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace serin::engine::test

@@ -72,7 +72,7 @@ TEST(Placement, WholeProgramsCopyInputsAndOutputsOnly) {
   s.step(true, {a, w}, b);
   s.program.outputs = {b};
   EXPECT_EQ(s.placed(), "x:copy x>d a* b* b>h b:copy");
-  EXPECT_EQ(std::ranges::count_if(s.program.tensors, [](const Tensor& t) { return t.constant && t.memory == Memory::kDevice; }), 1);
+  EXPECT_EQ(std::ranges::count_if(s.program.tensors, [](const engine::Tensor& t) { return t.constant && t.memory == Memory::kDevice; }), 1);
 }
 
 TEST(Placement, AHostStepBetweenCostsTwoCopies) {

@@ -7,14 +7,14 @@
 namespace serin::engine::test {
 namespace {
 
-struct Case {
+struct Rewrite {
   const char *name, *pass;
   std::string text;  ///< of one input, x
 };
 
 std::string deconvolution(const std::string& node) { return "x: f32[2,6,5,7]\ny = ConvTranspose(x, " + node + ")\nreturn y"; }
 
-const Case kCases[] = {
+const Rewrite kRewrites[] = {
     {"NormalisedConvolution", "fuse_conv_batchnorm",
      "x: f32[2,6,5,7]\na = Conv(x, w[8,3,3,2], b[8], group=2)\ny = BatchNormalization(a, g[8], h[8], m[8], var[8])\nreturn y"},
     {"NormalisedConvTranspose", "fuse_conv_batchnorm",
@@ -35,10 +35,10 @@ const Case kCases[] = {
     {"LargerWindowsSideBySide", "lower_conv_transpose", deconvolution("w[6,32,3,3], strides=[3,3]")},
 };
 
-class Rewrites : public testing::TestWithParam<Case> {};
+class Rewrites : public testing::TestWithParam<Rewrite> {};
 
 TEST_P(Rewrites, KeepTheNumbers) {
-  const Case& c = GetParam();
+  const Rewrite& c = GetParam();
   const std::vector<Tensor> inputs{random_tensor({2, 6, 5, 7}, 1)};
   const auto results = [&](const kernels::Backend& backend, LoadOptions options) {
     const auto model = model_of(c.text, backend, std::move(options));
@@ -58,7 +58,7 @@ TEST_P(Rewrites, KeepTheNumbers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Passes, Rewrites, testing::ValuesIn(kCases), [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(Passes, Rewrites, testing::ValuesIn(kRewrites), [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace serin::engine::test

@@ -31,7 +31,7 @@ void expect_refused(TestServer& server, std::string_view message, std::initializ
   EXPECT_EQ(server.seen(), 0u) << message;
 }
 
-std::string post(std::string_view headers, std::string_view body) {
+std::string posted(std::string_view headers, std::string_view body) {
   return "POST /echo HTTP/1.1\r\nHost: a\r\n" + std::string(headers) + "\r\n" + std::string(body);
 }
 
@@ -78,7 +78,7 @@ TEST(Server, ReadsABodyLargerThanAnyBuffer) {
   TestServer server;
   std::string body(3'000'000, 'x');
   for (size_t i = 0; i < body.size(); i += 1000) body[i] = static_cast<char>('a' + i / 1000 % 26);
-  const std::string answer = server.exchange(post("Connection: close\r\nContent-Length: 3000000\r\n", body));
+  const std::string answer = server.exchange(posted("Connection: close\r\nContent-Length: 3000000\r\n", body));
   EXPECT_EQ(body_of(answer), "POST /echo|" + body);
 }
 
@@ -161,22 +161,22 @@ TEST(Server, DrainsWithARequestInProgress) {
 
 TEST(BadInput, H1_BothContentLengthAndTransferEncoding) {
   TestServer server;
-  expect_refused(server, post("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\nGET /echo HTTP/1.1\r\nHost: a\r\n\r\n"),
+  expect_refused(server, posted("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\nGET /echo HTTP/1.1\r\nHost: a\r\n\r\n"),
                  {400});
-  expect_refused(server, post("Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", "0\r\n\r\n"), {400});
+  expect_refused(server, posted("Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", "0\r\n\r\n"), {400});
 }
 
 TEST(BadInput, H2_TwoContentLengths) {
   TestServer server;
-  expect_refused(server, post("Content-Length: 3\r\nContent-Length: 4\r\n", "abcd"), {400});
-  expect_refused(server, post("Content-Length: 3\r\nContent-Length: 3\r\n", "abc"), {400});
+  expect_refused(server, posted("Content-Length: 3\r\nContent-Length: 4\r\n", "abcd"), {400});
+  expect_refused(server, posted("Content-Length: 3\r\nContent-Length: 3\r\n", "abc"), {400});
 }
 
 TEST(BadInput, H3_ContentLengthThatIsNoNumber) {
   TestServer server;
   for (const std::string value :
        {"+5", "-1", "0x10", "1_0", "5,5", "5, 5", "", "5 5", "5.0", "18446744073709551616", "99999999999999999999999"}) {
-    expect_refused(server, post("Content-Length: " + value + "\r\n", "abcde"), {400});
+    expect_refused(server, posted("Content-Length: " + value + "\r\n", "abcde"), {400});
   }
 }
 
@@ -184,18 +184,18 @@ TEST(BadInput, H4_TransferEncodingOtherThanChunkedOnce) {
   TestServer server;
   for (const std::string value :
        {"chunked, chunked", ",chunked", "xchunked", "identity", "gzip, chunked", "chunked;q=1", "", "\"chunked\""}) {
-    expect_refused(server, post("Transfer-Encoding: " + value + "\r\n", "0\r\n\r\n"), {400, 501});
+    expect_refused(server, posted("Transfer-Encoding: " + value + "\r\n", "0\r\n\r\n"), {400, 501});
   }
-  expect_refused(server, post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), {400});
+  expect_refused(server, posted("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), {400});
   expect_refused(server, "POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", {400, 501});
 }
 
 TEST(BadInput, H5_ChunkSizeThatIsNoHexNumber) {
   TestServer server;
   for (const std::string size : {"0x2e", "+5", "-1", "0_2e", "", " 5", "5 ", "00000000000000005", "fffffffffffffffff", "g", "5\t"}) {
-    expect_refused(server, post("Transfer-Encoding: chunked\r\n", size + "\r\nabcde\r\n0\r\n\r\n"), {400});
+    expect_refused(server, posted("Transfer-Encoding: chunked\r\n", size + "\r\nabcde\r\n0\r\n\r\n"), {400});
   }
-  expect_refused(server, post("Transfer-Encoding: chunked\r\n", "ffffffffffffffff\r\nabc"), {413});
+  expect_refused(server, posted("Transfer-Encoding: chunked\r\n", "ffffffffffffffff\r\nabc"), {413});
 }
 
 TEST(BadInput, H6_LineEndsOtherThanCrLf) {
@@ -205,10 +205,10 @@ TEST(BadInput, H6_LineEndsOtherThanCrLf) {
   expect_refused(server, "GET /echo HTTP/1.1\r\nHost: a\rX: b\r\n\r\n", {400});
   expect_refused(server, "GET /echo HTTP/1.1\r\nHost: a\r\n\rX: b\r\n\r\n", {400});
   expect_refused(server, "GET /echo HTTP/1.1\rHost: a\r\n\r\n", {400});
-  expect_refused(server, post("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\nXX0\r\n\r\n"), {400});
-  expect_refused(server, post("Transfer-Encoding: chunked\r\n", "3\r\nabcXX0\r\n\r\n"), {400});
-  expect_refused(server, post("Transfer-Encoding: chunked\r\n", "3\nabc\r\n0\r\n\r\n"), {400});
-  expect_refused(server, post("Transfer-Encoding: chunked\r\n", "3\r\nabc\n0\r\n\r\n"), {400});
+  expect_refused(server, posted("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\nXX0\r\n\r\n"), {400});
+  expect_refused(server, posted("Transfer-Encoding: chunked\r\n", "3\r\nabcXX0\r\n\r\n"), {400});
+  expect_refused(server, posted("Transfer-Encoding: chunked\r\n", "3\nabc\r\n0\r\n\r\n"), {400});
+  expect_refused(server, posted("Transfer-Encoding: chunked\r\n", "3\r\nabc\n0\r\n\r\n"), {400});
 }
 
 TEST(BadInput, H7_HeaderNamesAndValues) {
@@ -219,7 +219,7 @@ TEST(BadInput, H7_HeaderNamesAndValues) {
         "X: \xA0"
         "5"s,
         "X: 5\x85"s, "X\xC3\xA4: b"s, "X(: b"s, "X: \x7F"s, "X: \x01"s, "X Y: b"s}) {
-    expect_refused(server, post(header + "\r\n", ""), {400});
+    expect_refused(server, posted(header + "\r\n", ""), {400});
   }
 }
 
@@ -277,7 +277,7 @@ TEST(BadInput, H15_Expect) {
 
   client.send("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 99999999999\r\n\r\n");
   EXPECT_EQ(status_of(client.receive_answer()), 413) << "not 100: the body would be refused";
-  expect_refused(*std::make_unique<TestServer>(), post("Expect: a-miracle\r\nContent-Length: 1\r\n", ""), {417});
+  expect_refused(*std::make_unique<TestServer>(), posted("Expect: a-miracle\r\nContent-Length: 1\r\n", ""), {417});
 }
 
 TEST(BadInput, H18_ResetWhileTheHandlerWorks) {

@@ -22,7 +22,7 @@ using test::TlsPeer;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr std::string_view kGet = "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n";
+constexpr std::string_view kEcho = "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n";
 
 class TlsServer : public testing::Test {
  protected:
@@ -46,7 +46,7 @@ class TlsServer : public testing::Test {
   /// What becomes of a request by a client with this certificate.
   std::string ask_with(const test::Files& files) {
     TlsPeer peer = connect({.files = files});
-    peer.send(kGet);
+    peer.send(kEcho);
     return peer.receive_answer();
   }
 
@@ -62,7 +62,7 @@ TEST_F(TlsServer, AnswersAndKeepsTheConnection) {
   start();
   TlsPeer peer = connect();
   EXPECT_EQ(peer.version(), "TLSv1.3");
-  peer.send(kGet);
+  peer.send(kEcho);
   EXPECT_EQ(body_of(peer.receive_answer()), "GET /echo|");
   peer.send("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
   EXPECT_EQ(status_of(peer.receive_answer()), 100);
@@ -76,7 +76,7 @@ TEST_F(TlsServer, SpeaksNothingOlderThan13UnlessToldTo) {
   start({.least = TlsVersion::k12});
   TlsPeer peer = connect({.most_version = TLS1_2_VERSION});
   EXPECT_EQ(peer.version(), "TLSv1.2");
-  peer.send(kGet);
+  peer.send(kEcho);
   EXPECT_EQ(status_of(peer.receive_answer()), 200);
   EXPECT_FALSE(connect({.most_version = TLS1_1_VERSION}).agreed());
 }
@@ -101,7 +101,7 @@ TEST_F(TlsServer, TakesPipelinedRequests) {
 TEST_F(TlsServer, WaitsForAClientThatReadsSlowly) {
   start();
   TlsPeer peer = connect({}, /*receive_buffer=*/4096);
-  peer.send("GET /big HTTP/1.1\r\nHost: a\r\n\r\n" + std::string(kGet));
+  peer.send("GET /big HTTP/1.1\r\nHost: a\r\n\r\n" + std::string(kEcho));
   std::this_thread::sleep_for(50ms);  // until everything in between is full
   EXPECT_EQ(body_of(peer.receive_answer()), std::string(size_t{8} << 20, 'x'));
   EXPECT_EQ(body_of(peer.receive_answer()), "GET /echo|");
@@ -130,11 +130,11 @@ TEST_F(TlsServer, ResumesSessions) {
   start_asking();
   const test::Files files = authority_.issue("client");
   TlsPeer first = connect({.files = files});
-  first.send(kGet);
+  first.send(kEcho);
   first.receive_answer();  // and the ticket before it
   SSL_SESSION* session = SSL_get1_session(first.ssl());
   TlsPeer second = connect({.files = files, .session = session});
-  second.send(kGet);
+  second.send(kEcho);
   EXPECT_EQ(status_of(second.receive_answer()), 200);
   EXPECT_EQ(SSL_session_reused(second.ssl()), 1);
   EXPECT_THAT(server_->request(1).certificate->names, ElementsAre("DNS:localhost", "CN:test"));
@@ -146,7 +146,7 @@ TEST_F(TlsServer, ChangesKeysWhenAsked) {
   TlsPeer peer = connect();
   for (int i = 0; i < 3; ++i) {
     SSL_key_update(peer.ssl(), SSL_KEY_UPDATE_REQUESTED);
-    peer.send(kGet);
+    peer.send(kEcho);
     EXPECT_EQ(body_of(peer.receive_answer()), "GET /echo|");
   }
 }
@@ -214,7 +214,7 @@ TEST_F(TlsServer, TellsAClientWhyItWasRefused) {
 
 TEST_F(TlsServer, H25_AnswersPlainHttpInTheClear) {
   start();
-  const std::string answer = server_->exchange(kGet);
+  const std::string answer = server_->exchange(kEcho);
   EXPECT_EQ(status_of(answer), 400);
   EXPECT_THAT(answer, HasSubstr("this port speaks TLS: use https://"));
   await_count("tls_plain_http");
@@ -239,14 +239,14 @@ TEST_F(TlsServer, SurvivesGarbage) {
     client.receive_all();
   }
   TlsPeer peer = connect();
-  peer.send(kGet);
+  peer.send(kEcho);
   EXPECT_EQ(status_of(peer.receive_answer()), 200);
 }
 
 TEST_F(TlsServer, EndsAConnectionWhoseBytesWereChanged) {
   start();
   TlsPeer peer = connect();
-  peer.send(kGet);
+  peer.send(kEcho);
   peer.receive_answer();
   peer.socket().send(std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x'));
   EXPECT_FALSE(peer.receive_some());
@@ -267,7 +267,7 @@ TEST_F(TlsServer, CountsAClientThatHangsUpAsGone) {
 TEST_F(TlsServer, SaysThatAnIdleConnectionEnds) {
   start({}, {.idle_timeout = 50ms});
   TlsPeer peer = connect();
-  peer.send(kGet);
+  peer.send(kEcho);
   peer.receive_answer();
   EXPECT_FALSE(peer.receive_some());
   EXPECT_TRUE(peer.ended_properly());
@@ -314,7 +314,7 @@ TEST_F(TlsServer, ShowsANewCertificateOnceItsFilesAreThere) {
   tls_->refresh();
   TlsPeer after = connect();
   EXPECT_EQ(shown(after), "second");
-  before.send(kGet);
+  before.send(kEcho);
   EXPECT_EQ(status_of(before.receive_answer()), 200) << "who was connected stays so";
 }
 

@@ -28,14 +28,14 @@ std::vector<T> values(const TensorView& tensor) {
   return {span.begin(), span.end()};
 }
 
-TfPredict decoded(const std::string& body, const Signature& signature) {
+TfPredict read_json(const std::string& body, const Signature& signature) {
   std::string field;
   auto request = decode_tf_predict(body, signature, &field);
   EXPECT_TRUE(request) << body << ": " << request.error().message;
   return request ? std::move(*request) : TfPredict{};
 }
 
-std::string refused(const std::string& body, const Signature& signature, std::string* field = nullptr) {
+std::string why_refused(const std::string& body, const Signature& signature, std::string* field = nullptr) {
   const auto request = decode_tf_predict(body, signature, field);
   EXPECT_FALSE(request) << body;
   return request ? "" : request.error().message;
@@ -44,25 +44,25 @@ std::string refused(const std::string& body, const Signature& signature, std::st
 TEST(TfServing, ReadsRowsOfOneInput) {
   for (const char* body : {R"({"instances": [[1, 2], [3, 4.5]]})", R"({"instances": [{"x": [1, 2]}, {"x": [3, 4.5]}], "nested": [[1]]})",
                            R"({"signature_name": "serving_default", "instances": [[1e0, 2], [3, 45e-1]]})"}) {
-    const TfPredict request = decoded(body, kOne);
+    const TfPredict request = read_json(body, kOne);
     EXPECT_TRUE(request.rows);
     ASSERT_EQ(request.infer.inputs.size(), 1u);
     EXPECT_EQ(request.infer.inputs[0].shape, (Shape{2, 2}));
     EXPECT_EQ(values<float>(request.infer.inputs[0]), (std::vector<float>{1, 2, 3, 4.5}));
     ASSERT_EQ(request.infer.outputs.size(), 1u);
   }
-  EXPECT_EQ(values<float>(decoded(R"({"instances": [1.0, 2.0, 5.0]})", kScalars).infer.inputs[0]), (std::vector<float>{1, 2, 5}));
+  EXPECT_EQ(values<float>(read_json(R"({"instances": [1.0, 2.0, 5.0]})", kScalars).infer.inputs[0]), (std::vector<float>{1, 2, 5}));
 }
 
 TEST(TfServing, ReadsColumnsOfOneInput) {
   for (const char* body : {R"({"inputs": [[1, 2]]})", R"({"inputs": {"x": [[1, 2]]}})"}) {
-    const TfPredict request = decoded(body, kOne);
+    const TfPredict request = read_json(body, kOne);
     EXPECT_FALSE(request.rows);
     EXPECT_EQ(request.infer.inputs[0].shape, (Shape{1, 2}));
     EXPECT_EQ(values<float>(request.infer.inputs[0]), (std::vector<float>{1, 2}));
   }
   const Signature scalar = {"model 's' version 1", {{"x", DType::kInt32, {}}}, {{"y", DType::kInt32, {}}}};
-  EXPECT_EQ(values<int32_t>(decoded(R"({"inputs": 7})", scalar).infer.inputs[0]), std::vector<int32_t>{7});
+  EXPECT_EQ(values<int32_t>(read_json(R"({"inputs": 7})", scalar).infer.inputs[0]), std::vector<int32_t>{7});
 }
 
 TEST(TfServing, ReadsSeveralInputsInRowsAndColumns) {
@@ -70,7 +70,7 @@ TEST(TfServing, ReadsSeveralInputsInRowsAndColumns) {
       const char* body :
       {R"({"instances": [{"tag": "foo", "signal": [1,2,3], "sensor": [[1,2],[3,4]]}, {"sensor": [[4,5],[6,8]], "tag": {"b64": "YmFy"}, "signal": [3,4,1]}]})",
        R"({"inputs": {"tag": ["foo", {"b64": "YmFy"}], "signal": [[1,2,3],[3,4,1]], "sensor": [[[1,2],[3,4]],[[4,5],[6,8]]]}})"}) {
-    const TfPredict request = decoded(body, kThree);
+    const TfPredict request = read_json(body, kThree);
     EXPECT_EQ(values<std::string>(request.infer.inputs[0]), (std::vector<std::string>{"foo", "bar"}));
     EXPECT_EQ(values<int64_t>(request.infer.inputs[1]), (std::vector<int64_t>{1, 2, 3, 3, 4, 1}));
     EXPECT_EQ(request.infer.inputs[2].shape, (Shape{2, 2, 2}));
@@ -80,35 +80,35 @@ TEST(TfServing, ReadsSeveralInputsInRowsAndColumns) {
 
 TEST(TfServing, ReadsBase64) {
   const Signature texts = {"model 't' version 1", {{"t", DType::kString, {-1, -1}}}, {{"y", DType::kString, {-1}}}};
-  const TfPredict request = decoded(R"({"instances": [[{"b64": "aW1hZ2UgYnl0ZXM="}, {"b64": ""}], ["plain", {"b64": "/wA"}]]})", texts);
+  const TfPredict request = read_json(R"({"instances": [[{"b64": "aW1hZ2UgYnl0ZXM="}, {"b64": ""}], ["plain", {"b64": "/wA"}]]})", texts);
   EXPECT_EQ(values<std::string>(request.infer.inputs[0]), (std::vector<std::string>{"image bytes", "", "plain", std::string("\xff\0", 2)}));
-  EXPECT_EQ(decoded(R"({"inputs": {"b64": "YQ=="}})", {"m", {{"t", DType::kString, {}}}, {}}).infer.inputs[0].as<std::string>()[0], "a");
+  EXPECT_EQ(read_json(R"({"inputs": {"b64": "YQ=="}})", {"m", {{"t", DType::kString, {}}}, {}}).infer.inputs[0].as<std::string>()[0], "a");
   for (const char* wrong : {"a", "YQ=", "YQ===", "Y=Q=", "*Q==", "Y Q=", "Y\\u0000=="})
-    EXPECT_NE(refused(R"({"instances": [[{"b64": ")" + std::string(wrong) + R"("}]]})", texts).find("is no base64"), std::string::npos)
+    EXPECT_NE(why_refused(R"({"instances": [[{"b64": ")" + std::string(wrong) + R"("}]]})", texts).find("is no base64"), std::string::npos)
         << wrong;
-  EXPECT_NE(refused(R"({"instances": [[{"b64": "YQ==", "x": 1}]]})", texts).find("an object, which is not a BYTES"), std::string::npos);
-  EXPECT_NE(refused(R"({"instances": [[{"b64": "YQ=="}, 1]]})", kOne).find("which is not an FP32"), std::string::npos);
+  EXPECT_NE(why_refused(R"({"instances": [[{"b64": "YQ==", "x": 1}]]})", texts).find("an object, which is not a BYTES"), std::string::npos);
+  EXPECT_NE(why_refused(R"({"instances": [[{"b64": "YQ=="}, 1]]})", kOne).find("which is not an FP32"), std::string::npos);
 }
 
 TEST(TfServing, ReadsWordsForNumbersThatJsonHasNone) {
-  const auto request = decoded(R"({"instances": [NaN, -Infinity, Infinity, 1], "comment": "NaN \" Infinity"})", kScalars);
+  const auto request = read_json(R"({"instances": [NaN, -Infinity, Infinity, 1], "comment": "NaN \" Infinity"})", kScalars);
   const auto floats = values<float>(request.infer.inputs[0]);
   EXPECT_TRUE(std::isnan(floats[0]));
   EXPECT_EQ(floats[1], -HUGE_VALF);
   EXPECT_EQ(floats[2], HUGE_VALF);
   const Signature whole = {"m", {{"x", DType::kInt32, {-1}}}, {{"y", DType::kInt32, {-1}}}};
-  EXPECT_NE(refused(R"({"instances": [NaN]})", whole).find("element 0 is NaN or infinite, which is not an INT32"), std::string::npos);
+  EXPECT_NE(why_refused(R"({"instances": [NaN]})", whole).find("element 0 is NaN or infinite, which is not an INT32"), std::string::npos);
   for (const char* wrong : {"nan", "NAN", "Inf", "infinity", "+Infinity", "NaNs", "--Infinity", "NaN NaN", "\"NaN\""})
-    EXPECT_FALSE(refused(R"({"instances": [)" + std::string(wrong) + "]}", kScalars).empty()) << wrong;
+    EXPECT_FALSE(why_refused(R"({"instances": [)" + std::string(wrong) + "]}", kScalars).empty()) << wrong;
 }
 
 TEST(TfServing, RoundsWhatIsTooLargeOrTooSmall) {
-  const auto floats = values<float>(decoded(R"({"instances": [3.5e38, -1e300, 1e-50, 0.1, 16777217]})", kScalars).infer.inputs[0]);
+  const auto floats = values<float>(read_json(R"({"instances": [3.5e38, -1e300, 1e-50, 0.1, 16777217]})", kScalars).infer.inputs[0]);
   EXPECT_EQ(floats, (std::vector<float>{HUGE_VALF, -HUGE_VALF, 0, 0.1f, 16777216}));
   // Of that JSON's reader there has no number either.
-  EXPECT_EQ(refused(R"({"instances": [1, 1e400]})", kScalars),
+  EXPECT_EQ(why_refused(R"({"instances": [1, 1e400]})", kScalars),
             "JSON Parse error: /instances/1 is 1e400, more than a number of any datatype, at 18");
-  EXPECT_EQ(refused(R"({"inputs": {"x": [-1e400]}})", kScalars),
+  EXPECT_EQ(why_refused(R"({"inputs": {"x": [-1e400]}})", kScalars),
             "JSON Parse error: /inputs/x/0 is -1e400, more than a number of any datatype, at 18");
 }
 
@@ -163,8 +163,8 @@ TEST(TfServing, RefusesAndSaysWhy) {
   };
   for (const Wrong& wrong : cases) {
     std::string field;
-    EXPECT_NE(refused(wrong.body, *wrong.signature, &field).find(wrong.message), std::string::npos)
-        << wrong.body << ": " << refused(wrong.body, *wrong.signature);
+    EXPECT_NE(why_refused(wrong.body, *wrong.signature, &field).find(wrong.message), std::string::npos)
+        << wrong.body << ": " << why_refused(wrong.body, *wrong.signature);
     EXPECT_EQ(field, wrong.field) << wrong.body;
   }
 }
@@ -175,11 +175,11 @@ TEST(TfServing, TakesNoMemoryForWhatHasNotCome) {
   for (int i = 0; i < 1000; ++i) rows += ",0";
   rows += "]";
   for (int i = 0; i < 20000; ++i) rows += ",[]";  // a shape of 20 million elements, in 60 KB
-  EXPECT_NE(refused(R"({"instances": [)" + rows + "]}", open).find("its first lists make a shape of [20001,1001]"), std::string::npos);
+  EXPECT_NE(why_refused(R"({"instances": [)" + rows + "]}", open).find("its first lists make a shape of [20001,1001]"), std::string::npos);
   std::string deep = R"({"instances": )" + std::string(200, '[') + "1" + std::string(200, ']') + "}";
-  EXPECT_NE(refused(deep, kOne).find("nested deeper than 100 levels"), std::string::npos);
+  EXPECT_NE(why_refused(deep, kOne).find("nested deeper than 100 levels"), std::string::npos);
   std::string name(1 << 20, 'n'), field;
-  EXPECT_LT(refused(R"({"inputs": {")" + name + R"(": 1}})", kOne, &field).size(), 1000u);
+  EXPECT_LT(why_refused(R"({"inputs": {")" + name + R"(": 1}})", kOne, &field).size(), 1000u);
   EXPECT_LE(field.size(), 256u);
 }
 
@@ -198,7 +198,7 @@ TEST(TfServing, ReadsLongListsAsItReadsShortOnes) {
   const Signature wide = {"m", {{"x", DType::kFloat32, {-1, 40}}}, {{"y", DType::kFloat32, {-1}}}};
   for (const std::string& body :
        {R"({"comment": "[1,2] \" [", "instances": )" + long_rows("3e39") + "}", R"({"inputs": {"x": )" + long_rows("3e39") + "}}"}) {
-    const TfPredict request = decoded(body, wide);
+    const TfPredict request = read_json(body, wide);
     ASSERT_EQ(request.infer.inputs[0].shape, (Shape{40, 40})) << body;
     const auto floats = values<float>(request.infer.inputs[0]);
     EXPECT_EQ(floats[0], 0.10f);
@@ -206,7 +206,7 @@ TEST(TfServing, ReadsLongListsAsItReadsShortOnes) {
     EXPECT_EQ(floats[40 * 7 + 39], -1);
     EXPECT_EQ(floats.back(), HUGE_VALF);
   }
-  const auto words = values<float>(decoded(R"({"instances": )" + long_rows("NaN") + "}", wide).infer.inputs[0]);
+  const auto words = values<float>(read_json(R"({"instances": )" + long_rows("NaN") + "}", wide).infer.inputs[0]);
   EXPECT_TRUE(std::isnan(words.back()));
   EXPECT_EQ(words[40 * 7 + 5], 7.15f);
   const std::pair<const char*, const char*> wrong[] = {{"1, 2", "a list at depth 2 has more elements"},
@@ -217,13 +217,13 @@ TEST(TfServing, ReadsLongListsAsItReadsShortOnes) {
                                                        {"1e400", "JSON Parse error"},
                                                        {"01", "JSON Parse error"}};
   for (const auto& [last, message] : wrong)
-    EXPECT_NE(refused(R"({"instances": )" + long_rows(last) + "}", wide).find(message), std::string::npos) << last;
+    EXPECT_NE(why_refused(R"({"instances": )" + long_rows(last) + "}", wide).find(message), std::string::npos) << last;
   std::string ragged = long_rows("1");
   for (int i = 0; i < 1000; ++i) ragged.insert(ragged.size() - 1, ",[]");
-  EXPECT_NE(refused(R"({"instances": )" + ragged + "}", wide).find("a list at depth 2 has 0 elements"), std::string::npos);
-  EXPECT_NE(
-      refused(R"({"instances": )" + long_rows("1") + R"(, "signature_name": )" + long_rows("1", 1) + "}", wide).find("must be a string"),
-      std::string::npos);
+  EXPECT_NE(why_refused(R"({"instances": )" + ragged + "}", wide).find("a list at depth 2 has 0 elements"), std::string::npos);
+  EXPECT_NE(why_refused(R"({"instances": )" + long_rows("1") + R"(, "signature_name": )" + long_rows("1", 1) + "}", wide)
+                .find("must be a string"),
+            std::string::npos);
 }
 
 // --- answers --------------------------------------------------------------------------------------------------------------------
@@ -362,18 +362,19 @@ TEST(TfServing, ASignatureMayBeForOneMethodOnly) {
 }
 
 TEST(TfServing, KeepsWordsAndTextsApart) {
-  EXPECT_NE(refused(R"({"instances": ["\u007f"]})", kScalars).find("a string"), std::string::npos) << "no NaN";
-  EXPECT_NE(refused(R"({"instances": ["\u007f", NaN]})", kScalars).find("JSON Parse error"), std::string::npos);
-  EXPECT_NE(refused(R"({NaN : 1, "instances": [1]})", kScalars).find("JSON Parse error"), std::string::npos);
+  EXPECT_NE(why_refused(R"({"instances": ["\u007f"]})", kScalars).find("a string"), std::string::npos) << "no NaN";
+  EXPECT_NE(why_refused(R"({"instances": ["\u007f", NaN]})", kScalars).find("JSON Parse error"), std::string::npos);
+  EXPECT_NE(why_refused(R"({NaN : 1, "instances": [1]})", kScalars).find("JSON Parse error"), std::string::npos);
   const Signature words = {"m", {{"a", DType::kString, {-1}}}, {{"y", DType::kFloat32, {-1}}}};
-  EXPECT_NE(refused(R"({"instances": [NaN]})", words).find("element 0 is NaN or infinite"), std::string::npos);
-  EXPECT_EQ(values<std::string>(decoded(R"({"instances": ["\u007f", "\u007f+"]})", words).infer.inputs[0]),
+  EXPECT_NE(why_refused(R"({"instances": [NaN]})", words).find("element 0 is NaN or infinite"), std::string::npos);
+  EXPECT_EQ(values<std::string>(read_json(R"({"instances": ["\u007f", "\u007f+"]})", words).infer.inputs[0]),
             (std::vector<std::string>{"\x7f", "\x7f+"}));
 }
 
 TEST(TfServing, RefusesAFlatRowBesideNestedOnes) {
   const Signature pairs = {"m", {{"a", DType::kFloat32, {-1, 2, 2}}}, {{"y", DType::kFloat32, {-1}}}};
-  EXPECT_NE(refused(R"({"instances": [{"a": [[1, 2], [3, 4]]}, {"a": [1, 2, 3, 4]}]})", pairs).find("nested unevenly"), std::string::npos);
+  EXPECT_NE(why_refused(R"({"instances": [{"a": [[1, 2], [3, 4]]}, {"a": [1, 2, 3, 4]}]})", pairs).find("nested unevenly"),
+            std::string::npos);
 }
 
 TEST(TfServing, BoundsWhatAContextIsCopiedTo) {

@@ -14,7 +14,7 @@ namespace serin::serving {
 namespace {
 
 using namespace std::chrono_literals;
-using test::eventually;
+using serin::test::eventually;
 using testing::ElementsAre;
 
 class Gate {

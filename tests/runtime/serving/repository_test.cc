@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
-using test::eventually;
+using serin::test::eventually;
 
 class RepositoryTest : public testing::Test {
  protected:

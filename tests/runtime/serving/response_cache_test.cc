@@ -14,7 +14,7 @@
 namespace serin::serving {
 namespace {
 
-using test::eventually;
+using serin::test::eventually;
 
 JobPtr job(std::vector<float> values, Shape shape = {}) {
   auto made = std::make_shared<Job>();

@@ -13,7 +13,7 @@ namespace serin::serving {
 namespace {
 
 using namespace std::chrono_literals;
-using test::eventually;
+using serin::test::eventually;
 
 std::string infer_request() {
   std::string data = "0";

@@ -242,7 +242,7 @@ TEST_F(SequenceTest, WhatIsAddedToARequestIsHeldByIt) {
   const auto held = std::make_shared<int>();
   request->holds = held;
   ASSERT_TRUE(version_->submit(request));
-  EXPECT_TRUE(test::eventually([&] { return asked.use_count() == 1; })) << "what is answered lets go of what waits";
+  EXPECT_TRUE(serin::test::eventually([&] { return asked.use_count() == 1; })) << "what is answered lets go of what waits";
   EXPECT_EQ(held.use_count(), 2);
   EXPECT_NE(request->holds, held);
 }

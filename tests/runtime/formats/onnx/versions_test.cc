@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 /// The line of the graph's text that defines y, for a model of one node over x: f32[n,4] and these constants.
-std::string lowered(int64_t opset, const Encoder& one_node, const std::vector<Encoder>& constants = {}) {
+std::string line_of_y(int64_t opset, const Encoder& one_node, const std::vector<Encoder>& constants = {}) {
   const auto graph = read(model(opset, {{one_node}, constants, {value("x", {"n", "4"})}, {value("y", {})}}));
   if (!graph) return graph.error().message;
   const std::string text = print(*graph);
@@ -21,53 +21,53 @@ std::string lowered(int64_t opset, const Encoder& one_node, const std::vector<En
 
 TEST(Versions, UnsqueezeAxes) {
   const std::string expected = "y = Unsqueeze(x, axes=[0])\n";
-  EXPECT_EQ(lowered(12, node("Unsqueeze", "y", {"x"}, {"y"}, {attribute("axes", std::vector<int64_t>{0})})), expected);
-  EXPECT_EQ(lowered(13, node("Unsqueeze", "y", {"x", "a"}, {"y"}), {i64("a", {0})}), expected);
+  EXPECT_EQ(line_of_y(12, node("Unsqueeze", "y", {"x"}, {"y"}, {attribute("axes", std::vector<int64_t>{0})})), expected);
+  EXPECT_EQ(line_of_y(13, node("Unsqueeze", "y", {"x", "a"}, {"y"}), {i64("a", {0})}), expected);
 }
 
 TEST(Versions, ReduceAxes) {
   const std::string expected = "y = ReduceMean(x, axes=[1], keepdims=0)\n";
   const Encoder keep = attribute("keepdims", int64_t{0});
-  EXPECT_EQ(lowered(13, node("ReduceMean", "y", {"x"}, {"y"}, {attribute("axes", std::vector<int64_t>{1}), keep})), expected);
-  EXPECT_EQ(lowered(18, node("ReduceMean", "y", {"x", "a"}, {"y"}, {keep}), {i64("a", {1})}), expected);
+  EXPECT_EQ(line_of_y(13, node("ReduceMean", "y", {"x"}, {"y"}, {attribute("axes", std::vector<int64_t>{1}), keep})), expected);
+  EXPECT_EQ(line_of_y(18, node("ReduceMean", "y", {"x", "a"}, {"y"}, {keep}), {i64("a", {1})}), expected);
 }
 
 TEST(Versions, ReduceWithEmptyAxes) {
   const Encoder noop = attribute("noop_with_empty_axes", int64_t{1});
-  EXPECT_EQ(lowered(18, node("ReduceSum", "y", {"x"}, {"y"})), "y = ReduceSum(x)\n");
-  EXPECT_EQ(lowered(18, node("ReduceSum", "y", {"x", "a"}, {"y"}), {i64("a", {})}), "y = ReduceSum(x)\n");
-  EXPECT_EQ(lowered(18, node("ReduceSum", "y", {"x"}, {"y"}, {noop})), "y = Identity(x)\n");
-  EXPECT_EQ(lowered(18, node("ReduceL2", "y", {"x"}, {"y"}, {noop})), "y = Abs(x)\n");
-  EXPECT_EQ(lowered(18, node("ReduceSumSquare", "y", {"x"}, {"y"}, {noop})), "y = Mul(x, x)\n");
+  EXPECT_EQ(line_of_y(18, node("ReduceSum", "y", {"x"}, {"y"})), "y = ReduceSum(x)\n");
+  EXPECT_EQ(line_of_y(18, node("ReduceSum", "y", {"x", "a"}, {"y"}), {i64("a", {})}), "y = ReduceSum(x)\n");
+  EXPECT_EQ(line_of_y(18, node("ReduceSum", "y", {"x"}, {"y"}, {noop})), "y = Identity(x)\n");
+  EXPECT_EQ(line_of_y(18, node("ReduceL2", "y", {"x"}, {"y"}, {noop})), "y = Abs(x)\n");
+  EXPECT_EQ(line_of_y(18, node("ReduceSumSquare", "y", {"x"}, {"y"}, {noop})), "y = Mul(x, x)\n");
 }
 
 TEST(Versions, ClipBounds) {
   const std::string expected = "y = Clip(x, max=6.0, min=0.0)\n";
-  EXPECT_EQ(lowered(7, node("Clip", "y", {"x"}, {"y"}, {attribute("min", 0.F), attribute("max", 6.F)})), expected);
-  EXPECT_EQ(lowered(13, node("Clip", "y", {"x", "lo", "hi"}, {"y"}), {f32("lo", {}, {0}), f32("hi", {}, {6})}), expected);
-  EXPECT_EQ(lowered(13, node("Clip", "y", {"x", "", "hi"}, {"y"}), {f32("hi", {}, {6})}), "y = Clip(x, max=6.0)\n");
+  EXPECT_EQ(line_of_y(7, node("Clip", "y", {"x"}, {"y"}, {attribute("min", 0.F), attribute("max", 6.F)})), expected);
+  EXPECT_EQ(line_of_y(13, node("Clip", "y", {"x", "lo", "hi"}, {"y"}), {f32("lo", {}, {0}), f32("hi", {}, {6})}), expected);
+  EXPECT_EQ(line_of_y(13, node("Clip", "y", {"x", "", "hi"}, {"y"}), {f32("hi", {}, {6})}), "y = Clip(x, max=6.0)\n");
 }
 
 TEST(Versions, SliceWritesOutWhatIsLeftOut) {
   const std::string expected = "y = Slice(x, axes=[0,1], ends=[2,3], starts=[0,1], steps=[1,1])\n";
   const std::vector<int64_t> starts = {0, 1}, ends = {2, 3};
-  EXPECT_EQ(lowered(9, node("Slice", "y", {"x"}, {"y"}, {attribute("starts", starts), attribute("ends", ends)})), expected);
-  EXPECT_EQ(lowered(13, node("Slice", "y", {"x", "s", "e"}, {"y"}), {i64("s", starts), i64("e", ends)}), expected);
+  EXPECT_EQ(line_of_y(9, node("Slice", "y", {"x"}, {"y"}, {attribute("starts", starts), attribute("ends", ends)})), expected);
+  EXPECT_EQ(line_of_y(13, node("Slice", "y", {"x", "s", "e"}, {"y"}), {i64("s", starts), i64("e", ends)}), expected);
 }
 
 TEST(Versions, Pad) {
   const std::vector<int64_t> pads = {0, 1, 0, 1};
-  EXPECT_EQ(lowered(10, node("Pad", "y", {"x"}, {"y"}, {attribute("pads", pads), attribute("value", 2.F)})),
+  EXPECT_EQ(line_of_y(10, node("Pad", "y", {"x"}, {"y"}, {attribute("pads", pads), attribute("value", 2.F)})),
             "y = Pad(x, mode=constant, pads=[0,1,0,1], value=2.0)\n");
-  EXPECT_EQ(lowered(13, node("Pad", "y", {"x", "p", "v"}, {"y"}), {i64("p", pads), f32("v", {}, {2})}),
+  EXPECT_EQ(line_of_y(13, node("Pad", "y", {"x", "p", "v"}, {"y"}), {i64("p", pads), f32("v", {}, {2})}),
             "y = Pad(x, mode=constant, pads=[0,1,0,1], value=2.0)\n");
-  EXPECT_EQ(lowered(18, node("Pad", "y", {"x", "p", "", "a"}, {"y"}, {attribute("mode", "edge")}), {i64("p", {1, 1}), i64("a", {1})}),
+  EXPECT_EQ(line_of_y(18, node("Pad", "y", {"x", "p", "", "a"}, {"y"}, {attribute("mode", "edge")}), {i64("p", {1, 1}), i64("a", {1})}),
             "y = Pad(x, axes=[1], mode=edge, pads=[1,1])\n");
 }
 
 TEST(Versions, SoftmaxOverOneAxisSinceOpset13) {
-  EXPECT_EQ(lowered(13, node("Softmax", "y", {"x"}, {"y"}, {attribute("axis", int64_t{0})})), "y = Softmax(x, axis=0)\n");
-  EXPECT_EQ(lowered(11, node("Softmax", "y", {"x"}, {"y"})), "y = Softmax(x, axis=-1)\n");  // axis 1 of 2: the last
+  EXPECT_EQ(line_of_y(13, node("Softmax", "y", {"x"}, {"y"}, {attribute("axis", int64_t{0})})), "y = Softmax(x, axis=0)\n");
+  EXPECT_EQ(line_of_y(11, node("Softmax", "y", {"x"}, {"y"})), "y = Softmax(x, axis=-1)\n");  // axis 1 of 2: the last
 }
 
 TEST(Versions, SoftmaxOverAllAxesFromAxisOnBefore) {
@@ -95,43 +95,43 @@ TEST(Versions, Split) {
 }
 
 TEST(Versions, DropoutIsIdentityAtInferenceUnlessItsMaskIsWanted) {
-  EXPECT_EQ(lowered(10, node("Dropout", "y", {"x"}, {"y"}, {attribute("ratio", 0.5F)})), "y = Identity(x)\n");
-  EXPECT_EQ(lowered(13, node("Dropout", "y", {"x", "r"}, {"y"}), {f32("r", {}, {0.5F})}), "y = Identity(x)\n");
-  EXPECT_THAT(lowered(13, node("Dropout", "y", {"x", "", "t"}, {"y"}), {tensor("t", 9, {}, "\x01")}), HasSubstr("= Dropout(x, _, t"));
-  EXPECT_THAT(lowered(13, node("Dropout", "y", {"x"}, {"y", "mask"})), HasSubstr("y, mask = Dropout(x"));
-  EXPECT_THAT(lowered(8, node("Dropout", "y", {"x"}, {"y", "mask"})), HasSubstr("was not bool before opset 10"));
+  EXPECT_EQ(line_of_y(10, node("Dropout", "y", {"x"}, {"y"}, {attribute("ratio", 0.5F)})), "y = Identity(x)\n");
+  EXPECT_EQ(line_of_y(13, node("Dropout", "y", {"x", "r"}, {"y"}), {f32("r", {}, {0.5F})}), "y = Identity(x)\n");
+  EXPECT_THAT(line_of_y(13, node("Dropout", "y", {"x", "", "t"}, {"y"}), {tensor("t", 9, {}, "\x01")}), HasSubstr("= Dropout(x, _, t"));
+  EXPECT_THAT(line_of_y(13, node("Dropout", "y", {"x"}, {"y", "mask"})), HasSubstr("y, mask = Dropout(x"));
+  EXPECT_THAT(line_of_y(8, node("Dropout", "y", {"x"}, {"y", "mask"})), HasSubstr("was not bool before opset 10"));
 }
 
 TEST(Versions, BatchNormalizationForInferenceAndTraining) {
   const std::vector<Encoder> four = {f32("s", {4}), f32("b", {4}), f32("m", {4}), f32("v", {4})};
   const std::vector<std::string> inputs = {"x", "s", "b", "m", "v"};
-  EXPECT_THAT(lowered(15, node("BatchNormalization", "y", inputs, {"y"}, {attribute("momentum", 0.9F)}), four),
+  EXPECT_THAT(line_of_y(15, node("BatchNormalization", "y", inputs, {"y"}, {attribute("momentum", 0.9F)}), four),
               HasSubstr("y = BatchNormalization(x"));
-  EXPECT_THAT(lowered(15, node("BatchNormalization", "y", inputs, {"y"}, {attribute("training_mode", int64_t{1})}), four),
+  EXPECT_THAT(line_of_y(15, node("BatchNormalization", "y", inputs, {"y"}, {attribute("training_mode", int64_t{1})}), four),
               HasSubstr("= BatchNormalizationTraining(x"));
-  EXPECT_THAT(lowered(9, node("BatchNormalization", "y", inputs, {"y", "mean"}), four),
+  EXPECT_THAT(line_of_y(9, node("BatchNormalization", "y", inputs, {"y", "mean"}), four),
               HasSubstr("y, mean, y:2 = BatchNormalizationTraining(x"));
-  EXPECT_THAT(lowered(9, node("BatchNormalization", "y", inputs, {"y", "", "", "saved"}), four),
+  EXPECT_THAT(line_of_y(9, node("BatchNormalization", "y", inputs, {"y", "", "", "saved"}), four),
               HasSubstr("asks for the saved statistics"));
 }
 
 TEST(Versions, CastNamesTheDtype) {
-  EXPECT_EQ(lowered(13, node("Cast", "y", {"x"}, {"y"}, {attribute("to", int64_t{7})})), "y = Cast(x, to=i64)\n");
-  EXPECT_THAT(lowered(19, node("Cast", "y", {"x"}, {"y"}, {attribute("to", int64_t{17})})), HasSubstr("to=f8e4m3fn"));
+  EXPECT_EQ(line_of_y(13, node("Cast", "y", {"x"}, {"y"}, {attribute("to", int64_t{7})})), "y = Cast(x, to=i64)\n");
+  EXPECT_THAT(line_of_y(19, node("Cast", "y", {"x"}, {"y"}, {attribute("to", int64_t{17})})), HasSubstr("to=f8e4m3fn"));
 }
 
 TEST(Versions, AnOperatorThatTheOpsetDoesNotHaveYet) {
-  EXPECT_THAT(lowered(19, node("Gelu", "y", {"x"}, {"y"})), HasSubstr("exists from opset 20 on, the model imports 19"));
+  EXPECT_THAT(line_of_y(19, node("Gelu", "y", {"x"}, {"y"})), HasSubstr("exists from opset 20 on, the model imports 19"));
 }
 
 TEST(Versions, AnAttributeThatNobodyKnowsIsNotIgnored) {
-  EXPECT_THAT(lowered(13, node("Relu", "the_relu", {"x"}, {"y"}, {attribute("slope", 1.F)})),
+  EXPECT_THAT(line_of_y(13, node("Relu", "the_relu", {"x"}, {"y"}, {attribute("slope", 1.F)})),
               HasSubstr("node 'the_relu' (Relu): attribute 'slope'"));
 }
 
 TEST(Versions, M5OpsetsThatDoNotExist) {
-  EXPECT_THAT(lowered(0, node("Relu", "y", {"x"}, {"y"})), HasSubstr("uses opset 0, which does not exist"));
-  EXPECT_THAT(lowered(28, node("Relu", "y", {"x"}, {"y"})), HasSubstr("uses opset 28; 1 to 27 are read"));
+  EXPECT_THAT(line_of_y(0, node("Relu", "y", {"x"}, {"y"})), HasSubstr("uses opset 0, which does not exist"));
+  EXPECT_THAT(line_of_y(28, node("Relu", "y", {"x"}, {"y"})), HasSubstr("uses opset 28; 1 to 27 are read"));
 }
 
 TEST(Versions, ConstantsInAllForms) {
