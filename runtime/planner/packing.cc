@@ -26,9 +26,10 @@ size_t with_options(const std::vector<WantedModel>& wanted) {
 
 /// Both solutions in turn; an error leaves what was found before it.
 Status improve(const Fleet& fleet, const PackingProgram& program, const Solver& solver, size_t possible, Packing& packing) {
-  using Clock = std::chrono::steady_clock;
-  const auto started = Clock::now();
-  const auto left = [&] { return std::max(0.1, fleet.timeout - std::chrono::duration<double>(Clock::now() - started).count()); };
+  const auto started = std::chrono::steady_clock::now();
+  const auto left = [&] {
+    return std::max(0.1, fleet.timeout - std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+  };
   if (models_of(packing.placed).size() < possible) {
     constexpr double kHalf = 0.5;  // of the time, so that the cost has some
     SERIN_TRY(const Solution most,

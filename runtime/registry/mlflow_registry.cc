@@ -80,7 +80,7 @@ Status MlflowRegistry::take(const OciLayout& layout, const std::string& model, c
   if (is_there(layout, version)) return {};
   SERIN_TRY(const FolderLock downloading, FolderLock::acquire(layout.folder() + "/blobs", FolderLock::Mode::kExclusive, kLongestWait));
   if (is_there(layout, version)) return {};  // another process was first
-  auto made = download(layout, model, version);
+  auto made = download(layout, version);
   if (!made) return made.error().in(fmt::format("{}:{}", model, version.number));
   SERIN_TRY(const Descriptor entry, put_version(layout, model, *made));
   SERIN_TRY(const FolderLock lock, FolderLock::acquire(layout.folder(), FolderLock::Mode::kExclusive));
@@ -88,7 +88,7 @@ Status MlflowRegistry::take(const OciLayout& layout, const std::string& model, c
   return enter(index, entry, std::to_string(version.number)) ? layout.replace_index(index) : Status();
 }
 
-Result<Version> MlflowRegistry::download(const OciLayout& layout, const std::string& model, const MlflowVersion& version) const {
+Result<Version> MlflowRegistry::download(const OciLayout& layout, const MlflowVersion& version) const {
   SERIN_TRY(const ArtifactFolder folder, server_.artifacts(version.artifacts));
   const std::string place = folder.place("MLmodel"), url = folder.server->url(place);
   const auto mlmodel = folder.server->read(place, kMostMlmodel);

@@ -30,7 +30,7 @@ class MlflowRegistry : public Remote {
   std::string blob_name(const std::string& /*model*/, std::string_view digest) const override { return std::string(digest); }
   bool is_there(const OciLayout& layout, const MlflowVersion& version) const;
   Status take(const OciLayout& layout, const std::string& model, const MlflowVersion& version) const;
-  Result<Version> download(const OciLayout& layout, const std::string& model, const MlflowVersion& version) const;
+  Result<Version> download(const OciLayout& layout, const MlflowVersion& version) const;
 
   const MlflowServer server_;
 };

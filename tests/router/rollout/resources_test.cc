@@ -114,8 +114,8 @@ struct Trial {
     for (seconds = kRound; seconds <= most_seconds; seconds += kRound) {
       const Time now = Time(std::chrono::milliseconds(std::llround(1000 * seconds)));
       if (world.steps) {
-        constexpr double kSteps[] = {1, 5, 20, 50};
-        const double wanted = kSteps[std::min<size_t>(3, static_cast<size_t>(seconds / 120))];
+        constexpr double kWeights[] = {1, 5, 20, 50};
+        const double wanted = kWeights[std::min<size_t>(3, static_cast<size_t>(seconds / 120))];
         if (wanted != weight) {
           EXPECT_TRUE(rollout.set_weight(static_cast<uint32_t>(10'000 * wanted), now));
         }

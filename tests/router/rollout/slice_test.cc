@@ -93,13 +93,13 @@ Found find(const std::string& guard, const Ill& ill, bool mirrors = false) {
 }
 
 TEST(Slices, FindWhatIsWrongForOneClassOnly) {
-  struct Row {
+  struct Wrong {
     const char* what;
     Ill ill;
     bool mirrors;
     uint64_t most;  // the median; asked: 200 for a class that fails
   };
-  const Row rows[] = {
+  const Wrong rows[] = {
       {"fails", {.fails = 1}, false, 200},
       {"fails, while 5 % fail elsewhere", {.elsewhere = 0.05, .fails = 1}, false, 200},
       {"fails half the time, while 5 % fail elsewhere", {.elsewhere = 0.05, .fails = 0.5}, false, 500},
@@ -108,7 +108,7 @@ TEST(Slices, FindWhatIsWrongForOneClassOnly) {
       {"other answers", {.differs = 1}, true, 12},
   };
   fmt::print("3 % of the requests, 5 % of them on the canary: requests of this class until weight 0, median and p90\n");
-  for (const Row& row : rows) {
+  for (const Wrong& row : rows) {
     const Found with = find(kByCountry, row.ill, row.mirrors);
     fmt::print("  {:48} {:5} {:5}  mostly by {}\n", row.what, with.median, with.p90, with.cause);
     EXPECT_LE(with.median, row.most) << row.what;

@@ -18,7 +18,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr size_t kLimit = size_t{1} << 20;
-constexpr Coding kAll[] = {Coding::kGzip, Coding::kDeflate, Coding::kZstd};
+constexpr Coding kCodings[] = {Coding::kGzip, Coding::kDeflate, Coding::kZstd};
 
 std::string text_of(size_t bytes) {
   std::string text;
@@ -43,7 +43,7 @@ int status_of(const std::string& answer) { return answer.size() > 12 ? std::stoi
 std::string body_of(const std::string& answer) { return answer.substr(answer.find("\r\n\r\n") + 4); }
 
 TEST(ContentCoding, UnpacksWhatItPacked) {
-  for (const Coding coding : kAll) {
+  for (const Coding coding : kCodings) {
     for (const size_t size : {size_t{1000}, size_t{70'000}, kLimit}) {
       const std::string text = text_of(size);
       const auto packed = pack(coding, text);
@@ -73,7 +73,7 @@ TEST(ContentCoding, UnpacksSeveralMembers) {
 }
 
 TEST(ContentCoding, LeavesWhatGetsNoSmaller) {
-  for (const Coding coding : kAll) EXPECT_FALSE(pack(coding, noise(5000)));
+  for (const Coding coding : kCodings) EXPECT_FALSE(pack(coding, noise(5000)));
 }
 
 TEST(ContentCoding, PrefersAsTheClientDoes) {
@@ -109,7 +109,7 @@ TEST(ContentCoding, PrefersAsTheClientDoes) {
 TEST(ContentCoding, ServesPackedRequestsUnpacked) {
   test::TestServer server;
   const std::string text = text_of(3000);
-  for (const Coding coding : kAll) {
+  for (const Coding coding : kCodings) {
     const std::string answer = server.exchange(post(coding_name(coding), *pack(coding, text)));
     EXPECT_EQ(body_of(answer), "POST /echo|" + text);
     EXPECT_FALSE(server.request(server.seen() - 1).headers.has("content-encoding"));
@@ -120,7 +120,7 @@ TEST(ContentCoding, ServesPackedRequestsUnpacked) {
 TEST(ContentCoding, PacksAnswersThatAreAskedFor) {
   test::TestServer server;
   const std::string text = text_of(3000);
-  for (const Coding coding : kAll) {
+  for (const Coding coding : kCodings) {
     const std::string accepts = "Accept-Encoding: " + std::string(coding_name(coding)) + "\r\n";
     const std::string answer = server.exchange(post("identity", text, accepts));
     EXPECT_THAT(answer, HasSubstr("content-encoding: " + std::string(coding_name(coding)) + "\r\n"));
@@ -134,7 +134,7 @@ TEST(ContentCoding, PacksAnswersThatAreAskedFor) {
 
 TEST(BadInput, H14_BombsStopAtTheBodysLimit) {
   test::TestServer server({.body_bytes = kLimit});
-  for (const Coding coding : kAll) {
+  for (const Coding coding : kCodings) {
     const std::string bomb = pack(coding, std::string(kLimit * 64, 'x')).value();
     ASSERT_LT(bomb.size(), kLimit / 2) << "small enough to be let in";
     EXPECT_EQ(status_of(server.exchange(post(coding_name(coding), bomb))), 413);
@@ -146,7 +146,7 @@ TEST(BadInput, H14_BombsStopAtTheBodysLimit) {
 
 TEST(BadInput, H14_DamagedBodiesAreRefusedAndTheConnectionGoesOn) {
   test::TestServer server;
-  for (const Coding coding : kAll) {
+  for (const Coding coding : kCodings) {
     const std::string whole = *pack(coding, text_of(3000));
     const std::string flipped = whole.substr(0, 3) + static_cast<char>(whole[3] ^ 0x40) + whole.substr(4);
     for (const std::string& body : {whole.substr(0, whole.size() - 5), whole.substr(0, 1), whole + "more", text_of(100), flipped}) {
