@@ -15,6 +15,8 @@ Prepared conv_transpose(const Simd& simd, const OpDesc& desc, PrepareContext& co
 Prepared conv_transpose_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pool over three spatial axes.
 Prepared pool_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// Pool: maxima in i8 and u8 over one or two spatial axes.
+Prepared max_pool_bytes(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Where, of elements of four bytes.
 Prepared select(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pad, by runs.

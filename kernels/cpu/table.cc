@@ -82,7 +82,7 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       around({simd("matmul_f32_panels", cpu::matmul_fast)}, onednn.matmul,
              {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),  // MatMul
       Rows{simd("pool_f32_blocked", cpu::pool_blocked), simd("pool_f32", cpu::pool), simd("pool_f32_volume", cpu::pool_volume),
-           ref_row(ref::pool)},                                                                                  // Pool
+           simd("max_pool_bytes", cpu::max_pool_bytes), ref_row(ref::pool)},                                     // Pool
       Rows{simd("mean_f32_blocked", cpu::mean_blocked), simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},  // Reduce
       Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},                                            // Softmax
       Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},                                   // LayerNorm

@@ -225,6 +225,26 @@ TEST_P(Vector, Pool) {
   }
 }
 
+TEST_P(Vector, PoolOfBytes) {
+  const struct {
+    std::vector<int64_t> kernel, strides, dilations, pads;
+    Shape x, y;
+  } forms[] = {
+      {{2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}, {2, 3, 8, 70}, {2, 3, 4, 35}},
+      {{3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, {1, 2, 9, 67}, {1, 2, 9, 67}},
+      {{3, 3}, {2, 2}, {1, 1}, {1, 1, 1, 1}, {1, 2, 33, 67}, {1, 2, 17, 34}},
+      {{3, 2}, {1, 3}, {2, 1}, {2, 0, 2, 1}, {1, 1, 7, 40}, {1, 1, 7, 14}},
+      {{3, 3}, {2, 2}, {1, 1}, {0, 0, 0, 0}, {1, 1, 6, 6}, {1, 1, 3, 3}},  // rounded up: windows reach past the input
+      {{2, 2}, {1, 1}, {1, 5}, {1, 3, 1, 3}, {1, 2, 3, 1}, {1, 2, 4, 2}},  // windows without a cell inside
+      {{5}, {1}, {1}, {2, 2}, {2, 2, 30}, {2, 2, 30}},
+  };
+  for (const auto& form : forms) {
+    const Pool op{.kernel = form.kernel, .strides = form.strides, .dilations = form.dilations, .pads = form.pads};
+    expect_match({.op = op, .inputs = {random_integers(DType::kInt8, form.x, 1, -128, 127)}, .outputs = {{DType::kInt8, form.y}}}, {0, 0});
+    expect_match({.op = op, .inputs = {random_integers(DType::kUInt8, form.x, 2, 0, 255)}, .outputs = {{DType::kUInt8, form.y}}}, {0, 0});
+  }
+}
+
 TEST_P(Vector, Cast) {
   const DType others[] = {DType::kBool, DType::kInt8, DType::kUInt8, DType::kInt32, DType::kFloat16, DType::kBFloat16};
   for (const int64_t n : kSizes) {
