@@ -13,6 +13,7 @@ Prepared grid_sample(const Simd& simd, const OpDesc& desc, PrepareContext& conte
 Prepared conv_transpose(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// ConvTranspose over three spatial axes.
 Prepared conv_transpose_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+Prepared deform_conv(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pool over three spatial axes.
 Prepared pool_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pool: maxima in i8 and u8 over one or two spatial axes.

@@ -100,10 +100,10 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
            simd("top_k_f32", cpu::top_k), simd("gather_elements", cpu::gather_elements), simd("hardmax_f32", cpu::hardmax),
            simd("max_pool_indices_f32", cpu::max_pool_indices), simd("log_sum_exp_f32", cpu::log_sum_exp), simd("resize_f32", cpu::resize),
            simd("conv_transpose_f32", cpu::conv_transpose), simd("conv_transpose_volume_f32", cpu::conv_transpose_volume),
-           simd("grid_sample_f32", cpu::grid_sample), ref_row(ref::generic)},               // Generic
-      Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},  // ChannelBlocks
-      Rows{simd("pointwise_f32", cpu::pointwise), ref_row(ref::pointwise)},                 // Pointwise
-      Rows{ref_row(ref::transfer)},                                                         // Transfer
+           simd("grid_sample_f32", cpu::grid_sample), simd("deform_conv_f32", cpu::deform_conv), ref_row(ref::generic)},  // Generic
+      Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},                                // ChannelBlocks
+      Rows{simd("pointwise_f32", cpu::pointwise), ref_row(ref::pointwise)},                                               // Pointwise
+      Rows{ref_row(ref::transfer)},                                                                                       // Transfer
   };
 }
 

@@ -25,6 +25,38 @@ TEST_P(Images, GridSampleInEveryMode) {
   images::for_grids([&](const Case& c, Tolerance tolerance) { expect_match(c, tolerance); });
 }
 
+TEST_P(Images, DeformConvOfGroupsAndMasks) {
+  const struct {
+    Shape x, weight, y;
+    Integers strides, dilations, pads;
+    int64_t group, offset_group;
+  } forms[] = {
+      {{2, 6, 9, 11}, {5, 6, 3, 3}, {2, 5, 9, 11}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 1, 1},
+      {{1, 4, 21, 23}, {6, 2, 3, 3}, {1, 6, 21, 23}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 2, 1},  // more pixels than a block
+      {{1, 6, 12, 10}, {4, 3, 3, 2}, {1, 4, 6, 9}, {2, 1}, {1, 2}, {1, 1, 1, 0}, 2, 3},    // an offset group in two groups
+      {{2, 4, 7, 5}, {4, 1, 1, 1}, {2, 4, 7, 5}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 4, 2},
+      {{1, 8, 6, 6}, {3, 8, 3, 3}, {1, 3, 2, 2}, {2, 2}, {2, 2}, {1, 1, 1, 1}, 1, 4},
+  };
+  for (const auto& form : forms) {
+    Generic op{"DeformConv", {}};
+    op.attributes.set("kernel_shape", Integers(form.weight.begin() + 2, form.weight.end()));
+    op.attributes.set("strides", form.strides);
+    op.attributes.set("dilations", form.dilations);
+    op.attributes.set("pads", form.pads);
+    op.attributes.set("group", form.group);
+    op.attributes.set("offset_group", form.offset_group);
+    const int64_t shifts = form.offset_group * form.weight[2] * form.weight[3];
+    const Shape offsets{form.x[0], 2 * shifts, form.y[2], form.y[3]}, masks{form.x[0], shifts, form.y[2], form.y[3]};
+    const Tensor x = random_tensor(form.x, 1), weight = random_tensor(form.weight, 2), none(DType::kUndefined, Shape{0});
+    for (const Tensor& offset : {random_tensor(offsets, 3, 3.f), images::grid(offsets)}) {
+      for (const Tensor& mask : {none, random_tensor(masks, 5)}) {
+        for (const Tensor& bias : {none, random_tensor({form.y[1]}, 4)})
+          expect_match({.op = op, .inputs = {x, weight, offset, bias, mask}, .outputs = {{kF32, form.y}}}, {1e-5, 1e-5});
+      }
+    }
+  }
+}
+
 TEST_P(Images, GridSampleLooksAtNothingOutside) {
   Tensor x({1, 1, 2, 2}, std::vector<float>{std::numeric_limits<float>::quiet_NaN(), 1, 2, 3});
   const Tensor points({1, 1, 2, 2}, std::vector<float>{5, 5, 0.5f, 2.f});  // nothing; the lower right alone

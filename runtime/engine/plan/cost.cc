@@ -86,7 +86,7 @@ class StepCost {
   /// Nothing: it does not multiply matrices.
   std::optional<int64_t> products_by_name(std::string_view name) const {
     if (name == "ConvTranspose" && has(1) && input(1).rank() > 0) return read(1) * (read(0) / std::max<int64_t>(input(1)[0], 1));
-    if (name == "ConvInteger" && has(1)) return convolution(input(1));
+    if ((name == "ConvInteger" || name == "DeformConv") && has(1)) return convolution(input(1));
     if (name == "QLinearConv" && has(3)) return convolution(input(3));
     if (name.find("MatMul") != name.npos && has(0) && !input(0).is_scalar()) return written() * input(0).back();
     if (name == "Attention" && has(1) && input(1).rank() >= 2) return (read(0) + written()) * input(1)[input(1).rank() - 2];
