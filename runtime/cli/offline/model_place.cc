@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runtime/formats/model_file.h"
+#include "runtime/serving/scheduling/signature.h"
 #include "runtime/serving/settings/model_folder.h"
 #include "runtime/serving/settings/settings.h"
 #include "runtime/steps/pipeline/paddle_steps.h"
@@ -41,6 +42,14 @@ void append_files(const std::string& folder, bool deep, std::vector<std::string>
   }
 }
 
+/// A step sees tensors of one row.
+Status check_tensors(std::span<const engine::TensorInfo> infos, std::string_view kind) {
+  for (const engine::TensorInfo& info : infos)
+    if (info.kind != graph::ValueKind::kTensor || !info.ranked)
+      return Error{Code::kUnsupported, fmt::format("{} '{}' is not a tensor of known rank", kind, info.name)};
+  return {};
+}
+
 }  // namespace
 
 Result<ModelPlace> find_model(const std::string& given) {
@@ -67,8 +76,24 @@ Result<ModelPlace> find_model(const std::string& given) {
   if (!file) return file.error().in(version);
   place.file = *file;
   place.steps = std::move(settings->steps);
+  place.steps.given = place.steps.given || settings->config || settings->sequences;
   place.settings = folder;
   return place;
+}
+
+Result<serving::RowSteps> steps_around(const ModelPlace& place, std::span<const engine::TensorInfo> inputs,
+                                       std::span<const engine::TensorInfo> outputs, bool batchable) {
+  SERIN_CHECK(check_tensors(inputs, "input"));
+  SERIN_CHECK(check_tensors(outputs, "output"));
+  const auto ins = serving::specs_of(inputs), outs = serving::specs_of(outputs);
+  steps::StepsSettings settings = place.steps;
+  if (!settings.given && !place.settings.empty()) {
+    if (const auto file = steps::find_paddle_export(fs::path(place.file).parent_path().string())) {
+      SERIN_TRY(auto found, serving::RowSteps::of_export(*file, ins, outs, batchable));
+      if (found) settings = *std::move(found);
+    }
+  }
+  return serving::RowSteps::make(std::move(settings), ins, outs, batchable);
 }
 
 Result<std::vector<std::string>> files_of(const ModelPlace& place) {

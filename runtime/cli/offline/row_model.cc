@@ -5,59 +5,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "runtime/datasets/convert.h"
-#include "runtime/steps/pipeline/paddle_steps.h"
-#include "runtime/steps/vision/paddle_export.h"
 
 namespace serin::cli {
 namespace {
 
 constexpr size_t kMostExecutors = 8;  // of a worker: one for each combination of sizes
 
-/// As a server sees it (StepsScheduler): a model that is not batchable takes one row, with axis 0 or without.
-bool counts_rows(const engine::TensorInfo& info, bool batchable, bool input) {
-  if (batchable) return true;
-  return info.ranked && info.shape.rank() > 0 && (info.shape[0] == 1 || (input && info.shape[0] < 0));
-}
-
-Shape of_row(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
-
-Shape of_batch(int64_t rows, const Shape& shape) {
-  Shape all{rows};
-  for (const int64_t dim : shape) all.push_back(dim);
-  return all;
-}
-
-std::vector<steps::TensorFacts> row_facts(std::span<const engine::TensorInfo> infos, const std::vector<bool>& rows) {
-  std::vector<steps::TensorFacts> facts;
-  facts.reserve(infos.size());
-  for (size_t i = 0; i < infos.size(); ++i)
-    facts.push_back({infos[i].name, infos[i].dtype, rows[i] ? of_row(infos[i].shape) : infos[i].shape});
-  return facts;
-}
-
-Status check_infos(std::span<const engine::TensorInfo> infos, std::string_view kind, bool strings) {
-  for (const engine::TensorInfo& info : infos) {
-    if (info.kind != graph::ValueKind::kTensor || !info.ranked)
-      return Error{Code::kUnsupported, fmt::format("{} '{}' is not a tensor of known rank", kind, info.name)};
-    if (dtype_size(info.dtype) == 0 && !strings)
-      return Error{Code::kUnsupported, fmt::format("{} '{}' is of texts: only steps before a model take texts", kind, info.name)};
-    if (!Shape::fits(info.shape.rank() + 1)) return Error{Code::kUnsupported, fmt::format("{} '{}' has too many axes", kind, info.name)};
-  }
+/// As `serin predict` and `eval` read and write rows.
+Status check_texts(std::span<const engine::TensorInfo> inputs) {
+  for (const engine::TensorInfo& info : inputs)
+    if (info.kind == graph::ValueKind::kTensor && dtype_size(info.dtype) == 0)
+      return Error{Code::kUnsupported, fmt::format("input '{}' is of texts: only steps before a model take texts", info.name)};
   return {};
-}
-
-/// The steps of an exported Paddle model, from the file next to it.
-Result<steps::StepsSettings> steps_of(const ModelPlace& place, const std::vector<steps::TensorFacts>& inputs,
-                                      const std::vector<steps::TensorFacts>& outputs) {
-  if (place.steps.given || place.settings.empty()) return place.steps;
-  const auto file = steps::find_paddle_export(std::filesystem::path(place.file).parent_path().string());
-  if (!file) return place.steps;
-  SERIN_TRY(const steps::PaddleExport model, steps::load_paddle_export(*file));
-  SERIN_TRY(auto found, steps::steps_of_paddle(model, inputs, outputs));
-  return found ? *std::move(found) : place.steps;
 }
 
 }  // namespace
@@ -68,16 +29,13 @@ Result<std::shared_ptr<const RowModel>> RowModel::load(const ModelPlace& place, 
   SERIN_TRY(LoadedModel loaded, load_model(flags, made->engine_, place.file, 1));
   made->model_ = std::move(loaded.model);
   const engine::Model& model = *made->model_;
-  SERIN_CHECK(check_infos(model.inputs(), "input", /*strings=*/false));
-  SERIN_CHECK(check_infos(model.outputs(), "output", /*strings=*/true));
-  for (const auto& info : model.inputs()) made->input_rows_.push_back(counts_rows(info, model.batchable().yes, true));
-  for (const auto& info : model.outputs()) made->output_rows_.push_back(counts_rows(info, model.batchable().yes, false));
-  const auto inputs = row_facts(model.inputs(), made->input_rows_), outputs = row_facts(model.outputs(), made->output_rows_);
-  SERIN_TRY(const steps::StepsSettings settings, steps_of(place, inputs, outputs));
-  SERIN_TRY(made->pipeline_, steps::Pipeline::make(settings, inputs, outputs));
-  for (const auto& tensor : made->pipeline_->inputs()) made->inputs_.push_back(tensor.facts);
-  for (const auto& tensor : made->pipeline_->outputs()) made->outputs_.push_back(tensor.facts);
-  made->has_steps_behind_ = std::ranges::any_of(made->pipeline_->outputs(), [](const auto& tensor) { return !tensor.model; });
+  SERIN_CHECK(check_texts(model.inputs()));
+  SERIN_TRY(serving::RowSteps steps, steps_around(place, model.inputs(), model.outputs(), model.batchable().yes));
+  made->steps_ = std::make_unique<const serving::RowSteps>(std::move(steps));
+  const steps::Pipeline& pipeline = made->steps_->pipeline();
+  for (const auto& tensor : pipeline.inputs()) made->inputs_.push_back(tensor.facts);
+  for (const auto& tensor : pipeline.outputs()) made->outputs_.push_back(tensor.facts);
+  made->has_steps_behind_ = std::ranges::any_of(pipeline.outputs(), [](const auto& tensor) { return !tensor.model; });
   return std::shared_ptr<const RowModel>(made);
 }
 
@@ -89,7 +47,7 @@ struct RowWorker::Row {
 };
 
 Status RowWorker::prepare(const datasets::Dataset& data, const datasets::Rows& rows, const ColumnMap& map, size_t index, Row& row) {
-  const steps::Pipeline& pipeline = *model_.pipeline_;
+  const steps::Pipeline& pipeline = model_.steps_->pipeline();
   const auto& facts = pipeline.inputs();
   row.index = index;
   row.place = shapes_.size();
@@ -170,7 +128,7 @@ Status RowWorker::compute(std::span<Row> batch, Answers& answers) {
   for (size_t i = 0; i < bytes_.size(); ++i) {
     const engine::TensorInfo& info = model_.model_->inputs()[i];
     const Shape& row = shapes_[batch.front().place + i];
-    inputs.push_back({info.dtype, model_.input_rows_[i] ? of_batch(static_cast<int64_t>(batch.size()), row) : row,
+    inputs.push_back({info.dtype, model_.steps_->input_counts_rows(i) ? serving::with_rows(static_cast<int64_t>(batch.size()), row) : row,
                       bytes_[i].data() + offsets_[batch.front().place + i]});
   }
   SERIN_TRY(const std::vector<TensorView> outputs, infer(inputs, answers));
@@ -178,8 +136,8 @@ Status RowWorker::compute(std::span<Row> batch, Answers& answers) {
   for (size_t at = 0; at < batch.size(); ++at) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       own[i] = outputs[i];
-      if (!model_.output_rows_[i]) continue;
-      own[i].shape = of_row(outputs[i].shape);
+      if (!model_.steps_->output_counts_rows(i)) continue;
+      own[i].shape = serving::without_rows(outputs[i].shape);
       if (own[i].dtype == DType::kString)
         own[i].data = outputs[i].as<std::string>() + at * static_cast<size_t>(own[i].elements());
       else
@@ -196,7 +154,7 @@ Status RowWorker::finish(const Row& row, std::span<const TensorView> outputs, An
     std::ranges::copy(outputs, to);
     return {};
   }
-  const steps::Pipeline& pipeline = *model_.pipeline_;
+  const steps::Pipeline& pipeline = model_.steps_->pipeline();
   SERIN_TRY(auto made, pipeline.after(outputs, row.facts, [](std::string_view, std::chrono::nanoseconds) {}));
   std::vector<steps::Made>& kept = answers.made.emplace_back(std::move(made));
   size_t next = 0;

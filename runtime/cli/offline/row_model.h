@@ -21,7 +21,7 @@
 #include "runtime/cli/offline/model_place.h"
 #include "runtime/datasets/dataset.h"
 #include "runtime/engine/engine.h"
-#include "runtime/steps/pipeline/pipeline.h"
+#include "runtime/serving/scheduling/row_steps.h"
 
 namespace serin::cli {
 
@@ -53,8 +53,7 @@ class RowModel {
   RowModel() = default;
   Engine engine_;
   std::shared_ptr<engine::Model> model_;
-  std::shared_ptr<const steps::Pipeline> pipeline_;
-  std::vector<bool> input_rows_, output_rows_;  // whether axis 0 of the model's tensor counts rows
+  std::unique_ptr<const serving::RowSteps> steps_;
   std::vector<steps::TensorFacts> inputs_, outputs_;
   bool has_steps_behind_ = false;
 };

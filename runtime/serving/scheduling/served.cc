@@ -2,21 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "runtime/serving/scheduling/signature.h"
+
 namespace serin::serving {
 
 Status ServedModel::count_rows(Job& job) const {
-  const std::string& model = served_.signature.model;
-  const std::vector<protocol::TensorSpec>& inputs = served_.signature.inputs;
-  job.rows = job.inputs.empty() ? 1 : job.inputs.front().shape[0];
-  for (size_t i = 1; i < job.inputs.size(); ++i) {
-    if (job.inputs[i].shape[0] != job.rows)
-      return Error{Code::kInvalidArgument, fmt::format("{}: inputs '{}' and '{}' disagree on the batch: {} and {} rows", model,
-                                                       inputs[0].name, inputs[i].name, job.rows, job.inputs[i].shape[0])};
-  }
-  if (job.rows < 1) return Error{Code::kInvalidArgument, fmt::format("{}: the request has a batch of 0 rows", model)};
+  SERIN_TRY(job.rows, rows_of_request(served_.signature, job.inputs));
   if (job.rows > max_rows())
-    return Error{Code::kInvalidArgument,
-                 fmt::format("{}: inference request batch-size must be <= {}, the request has {}", model, max_rows(), job.rows)};
+    return invalid(
+        fmt::format("{}: inference request batch-size must be <= {}, the request has {}", served_.signature.model, max_rows(), job.rows));
   return {};
 }
 

@@ -1,20 +1,15 @@
 #include "runtime/serving/scheduling/signature.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "runtime/engine/value.h"
 
 namespace serin::serving {
 namespace {
-
-std::vector<protocol::TensorSpec> specs_of(std::span<const engine::TensorInfo> infos) {
-  std::vector<protocol::TensorSpec> specs;
-  for (const engine::TensorInfo& info : infos) specs.push_back({info.name, info.dtype, info.shape, info.ranked});
-  return specs;
-}
 
 /// Null: requests bring it. The view keeps alive what it shows.
 std::shared_ptr<const TensorView> standard_of(const graph::Graph& graph, const std::string& input) {
@@ -32,6 +27,12 @@ bool parses_examples(const graph::Graph& graph, const std::string& input) {
 
 }  // namespace
 
+std::vector<protocol::TensorSpec> specs_of(std::span<const engine::TensorInfo> infos) {
+  std::vector<protocol::TensorSpec> specs;
+  for (const engine::TensorInfo& info : infos) specs.push_back({info.name, info.dtype, info.shape, info.ranked});
+  return specs;
+}
+
 protocol::Signature signature_of(std::string model, std::span<const engine::TensorInfo> inputs, std::span<const engine::TensorInfo> outputs,
                                  const graph::Graph& graph) {
   protocol::Signature signature{std::move(model), specs_of(inputs), specs_of(outputs), graph.signature.name, graph.signature.method};
@@ -40,6 +41,17 @@ protocol::Signature signature_of(std::string model, std::span<const engine::Tens
     input.examples = parses_examples(graph, input.name);
   }
   return signature;
+}
+
+Result<int64_t> rows_of_request(const protocol::Signature& signature, std::span<const TensorView> inputs) {
+  const int64_t rows = inputs.empty() ? 1 : inputs.front().shape[0];
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i].shape[0] != rows)
+      return invalid(fmt::format("{}: inputs '{}' and '{}' disagree on the batch: {} and {} rows", signature.model,
+                                 signature.inputs[0].name, signature.inputs[i].name, rows, inputs[i].shape[0]));
+  }
+  if (rows < 1) return invalid(fmt::format("{}: the request has a batch of 0 rows", signature.model));
+  return rows;
 }
 
 }  // namespace serin::serving

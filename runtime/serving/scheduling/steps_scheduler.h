@@ -11,10 +11,10 @@
 #include <string>
 
 #include "runtime/serving/host/host.h"
+#include "runtime/serving/scheduling/row_steps.h"
 #include "runtime/serving/scheduling/runs_by_request.h"
 #include "runtime/serving/scheduling/served.h"
 #include "runtime/serving/scheduling/step_threads.h"
-#include "runtime/steps/pipeline/pipeline.h"
 
 namespace serin::serving {
 
@@ -36,20 +36,12 @@ class StepsScheduler final : public Scheduler, public std::enable_shared_from_th
 
  private:
   class Run;
-  /// How the model's tensors look without the axis of rows, and which of them have it.
-  struct Rows {
-    std::vector<bool> inputs, outputs;
-  };
 
-  StepsScheduler(std::shared_ptr<Scheduler> below, std::shared_ptr<const steps::Pipeline> pipeline, Rows rows,
-                 std::vector<protocol::TensorSpec> inputs, size_t most_waiting, Host& host, ModelMetrics& metrics);
-  static Rows rows_of(const Served& served);
+  StepsScheduler(std::shared_ptr<Scheduler> below, RowSteps steps, size_t most_waiting, Host& host, ModelMetrics& metrics);
   void observe(std::string_view part, std::chrono::nanoseconds took) const;
 
   const std::shared_ptr<Scheduler> below_;
-  const std::shared_ptr<const steps::Pipeline> pipeline_;
-  const Rows rows_;
-  const std::vector<protocol::TensorSpec> model_inputs_;
+  const RowSteps steps_;
   const size_t most_waiting_;
   const std::shared_ptr<StepThreads> threads_;
   std::map<std::string, std::shared_ptr<metrics::Histogram>, std::less<>> durations_;  // by part
