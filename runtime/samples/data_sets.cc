@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
+#include "runtime/base/file.h"
 #include "runtime/formats/onnx/value_file.h"
 #include "runtime/samples/npy.h"
 
@@ -16,9 +19,23 @@ namespace {
 
 constexpr std::string_view kPrefix = "test_data_set_";
 
+/// A file of that name with any ending but those of tensors; of several the first by name.
+std::optional<fs::path> find_element(const fs::path& folder, const std::string& name) {
+  std::optional<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const fs::path& path = entry->path();
+    const bool tensor = path.extension() == ".pb" || path.extension() == ".npy";
+    std::error_code unreadable;
+    if (path.stem() != name || !path.has_extension() || tensor || !entry->is_regular_file(unreadable)) continue;
+    if (!found || path < *found) found = path;
+  }
+  return found;
+}
+
 bool has_input(const fs::path& folder) {
   std::error_code ignored;
-  return fs::exists(folder / "input_0.pb", ignored) || fs::exists(folder / "input_0.npy", ignored);
+  return fs::exists(folder / "input_0.pb", ignored) || fs::exists(folder / "input_0.npy", ignored) || find_element(folder, "input_0");
 }
 
 /// test_data_set_10 comes after test_data_set_9: shorter numbers first.
@@ -56,12 +73,21 @@ Result<engine::Value> read_value(const std::string& pb, const engine::TensorInfo
   return value_of(read, info ? info->dtype : DType::kUndefined);
 }
 
+Result<engine::Value> read_element(const fs::path& path) {
+  constexpr size_t kMostBytes = size_t{64} << 20;
+  SERIN_TRY(std::string bytes, read_file(path.string(), kMostBytes));
+  const engine::FreshTensor made = engine::fresh_tensor(DType::kString, {1});
+  *made.view.as<std::string>() = std::move(bytes);
+  return engine::Value::of(made.tensor);
+}
+
 }  // namespace
 
 Result<std::vector<engine::Value>> read_values(const DataSet& set, const std::string& prefix, std::span<const engine::TensorInfo> infos) {
   std::vector<engine::Value> values;
   while (true) {
-    const fs::path stem = fs::path(set.folder) / fmt::format("{}_{}", prefix, values.size());
+    const std::string name = fmt::format("{}_{}", prefix, values.size());
+    const fs::path stem = fs::path(set.folder) / name;
     const std::string pb = stem.string() + ".pb", npy = stem.string() + ".npy";
     std::error_code ignored;
     if (fs::exists(pb, ignored)) {
@@ -70,6 +96,9 @@ Result<std::vector<engine::Value>> read_values(const DataSet& set, const std::st
     } else if (fs::exists(npy, ignored)) {
       SERIN_TRY(graph::ConstantPtr tensor, read_npy_file(npy));
       values.push_back(engine::Value::of(std::move(tensor)));
+    } else if (const auto element = find_element(set.folder, name)) {
+      SERIN_TRY(engine::Value value, read_element(*element));
+      values.push_back(std::move(value));
     } else {
       return values;
     }

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "kernels/float16.h"
+#include "runtime/base/utf8.h"
 
 namespace serin::cli {
 namespace {
@@ -44,13 +45,20 @@ double largest_finite(const TensorView& tensor) {
   return largest;
 }
 
+/// A text for messages, which may be long: a list of boxes.
+std::string shown(const std::string& text) {
+  constexpr size_t kMostBytes = 300;
+  return text.size() <= kMostBytes ? text : fmt::format("{}...", utf8_prefix(text, kMostBytes));
+}
+
 /// Strings are equal or not.
 Comparison compare_strings(const TensorView& actual, const TensorView& expected) {
   Comparison result;
   const auto a = actual.span<const std::string>(), b = expected.span<const std::string>();
   for (size_t i = 0; i < b.size(); ++i) {
     if (a[i] == b[i] || result.mismatches++ > 0) continue;
-    result.why_not = fmt::format("first at {}: '{}', expected '{}'", position(expected.shape, static_cast<int64_t>(i)), a[i], b[i]);
+    result.why_not =
+        fmt::format("first at {}: '{}', expected '{}'", position(expected.shape, static_cast<int64_t>(i)), shown(a[i]), shown(b[i]));
   }
   result.match = result.mismatches == 0;
   if (!result.match) result.why_not = fmt::format("{} of {} strings differ, {}", result.mismatches, b.size(), result.why_not);

@@ -9,7 +9,6 @@
 #include <array>
 #include <boost/json.hpp>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -18,6 +17,7 @@
 #include "router/recording/recording_file.h"
 #include "runtime/base/json_at.h"
 #include "runtime/cli/tools/recorded_codecs.h"
+#include "runtime/cli/tools/tensor_value.h"
 #include "runtime/registry/sha256.h"
 
 namespace serin::cli {
@@ -89,14 +89,7 @@ Result<std::vector<engine::Value>> read_values(const Restored& restored, const s
                  fmt::format("'{}' is a part of its inputs, and `redact` of router.yaml removed it before the request was kept", place)};
   SERIN_TRY(const protocol::InferRequest decoded, decode_recorded(request, restored.head, restored.target, signature));
   std::vector<engine::Value> values;
-  for (const TensorView& input : decoded.inputs) {
-    const engine::FreshTensor made = engine::fresh_tensor(input.dtype, input.shape);
-    if (input.dtype == DType::kString)
-      std::ranges::copy(input.span<const std::string>(), made.view.as<std::string>());
-    else if (input.bytes() > 0)
-      std::memcpy(made.view.data, input.data, input.bytes());
-    values.push_back(engine::Value::of(made.tensor));
-  }
+  for (const TensorView& input : decoded.inputs) values.push_back(value_of(input));
   return values;
 }
 

@@ -183,4 +183,16 @@ std::vector<std::string_view> Pipeline::parts() const {
   return parts;
 }
 
+std::optional<size_t> Pipeline::step_filling(size_t model_input) const {
+  for (size_t i = 0; i < pre_.size(); ++i)
+    if (std::ranges::find(pre_[i].fills, model_input) != pre_[i].fills.end()) return i;
+  return std::nullopt;
+}
+
+std::optional<size_t> Pipeline::step_making(size_t output) const {
+  for (size_t i = 0; i < post_.size(); ++i)
+    if (find_tensor(post_[i].step->makes(), outputs_[output].facts.name) != nullptr) return i;
+  return std::nullopt;
+}
+
 }  // namespace serin::steps

@@ -68,6 +68,11 @@ class Pipeline {
   /// Names of all parts of its steps.
   std::vector<std::string_view> parts() const;
 
+  /// The place in `pre` of the step that fills an input of the model; nothing: clients send it.
+  std::optional<size_t> step_filling(size_t model_input) const;
+  /// The place in `post` of the step that makes a tensor of outputs(); nothing: it is the model's own.
+  std::optional<size_t> step_making(size_t output) const;
+
  private:
   struct Pre {
     std::shared_ptr<const PreStep> step;
