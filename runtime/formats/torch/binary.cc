@@ -160,18 +160,17 @@ void import_logaddexp(NodeImport& node, Op) {
   node.give(node.b.add(Op::kAdd, {most, node.b.add(Op::kLog, {sum})}));
 }
 
-/// The angle of the point (other, self): atan of the quotient in the right half-plane, moved by a half turn in the left one.
 void import_atan2(NodeImport& node, Op) {
   const DType dtype = node.result_dtype();
-  const ValueId y = node.operand("self", dtype), x = node.operand("other", dtype);
-  const auto number = [&](double value) { return node.b.number(dtype, value); };
-  const ValueId zero = number(0), on_axis = node.b.add(Op::kEqual, {x, zero});
-  const ValueId angle = node.b.add(Op::kAtan, {node.b.add(Op::kDiv, {y, node.b.add(Op::kWhere, {on_axis, number(1), x})})});
-  const ValueId below = node.b.add(Op::kLess, {y, zero});
-  const ValueId turn = node.b.add(Op::kWhere, {below, number(-std::numbers::pi), number(std::numbers::pi)});
-  const ValueId turned = node.b.add(Op::kWhere, {node.b.add(Op::kLess, {x, zero}), node.b.add(Op::kAdd, {angle, turn}), angle});
-  const ValueId upright = node.b.add(Op::kMul, {node.b.add(Op::kSign, {y}), number(std::numbers::pi / 2)});
-  node.give(node.b.add(Op::kWhere, {on_axis, upright, turned}));
+  node.give(angle_of(node, node.operand("self", dtype), node.operand("other", dtype)));
+}
+
+/// Of real numbers: 0, or half a turn below 0.
+void import_real_angle(NodeImport& node, Op) {
+  const DType dtype = node.result_dtype();
+  const ValueId x = node.operand("self", dtype), zero = node.b.number(dtype, 0);
+  const ValueId turn = node.b.add(Op::kWhere, {node.b.add(Op::kLess, {x, zero}), node.b.number(dtype, std::numbers::pi), zero});
+  node.give(is_float(dtype) ? node.b.add(Op::kWhere, {node.b.add(Op::kIsNaN, {x}), x, turn}) : turn);
 }
 
 /// sqrt(a^2 + b^2), scaled by the larger so that squares do not overflow.
@@ -233,6 +232,7 @@ constexpr OperatorRow kBinary[] = {
     {"aten.add", import_sum, Op::kAdd},
     {"aten.addcdiv", import_added_elements, Op::kDiv},
     {"aten.addcmul", import_added_elements, Op::kMul},
+    {"aten.angle", import_real_angle},
     {"aten.arctan2", import_atan2},
     {"aten.atan2", import_atan2},
     {"aten.bitwise_and", import_bits, Op::kBitwiseAnd},
@@ -294,6 +294,19 @@ DType promoted(NodeImport& node, std::string_view a, std::string_view b) {
   const Side& low = left.priority > right.priority ? right : left;
   return category(low.dtype) > category(high.dtype) ? (low.priority == 0 && low.dtype == DType::kFloat64 ? DType::kFloat32 : low.dtype)
                                                     : high.dtype;
+}
+
+/// atan of the quotient in the right half-plane, moved by a half turn in the left one.
+ValueId angle_of(NodeImport& node, ValueId y, ValueId x) {
+  const DType dtype = node.b.dtype(x);
+  const auto number = [&](double value) { return node.b.number(dtype, value); };
+  const ValueId zero = number(0), on_axis = node.b.add(Op::kEqual, {x, zero});
+  const ValueId angle = node.b.add(Op::kAtan, {node.b.add(Op::kDiv, {y, node.b.add(Op::kWhere, {on_axis, number(1), x})})});
+  const ValueId below = node.b.add(Op::kLess, {y, zero});
+  const ValueId turn = node.b.add(Op::kWhere, {below, number(-std::numbers::pi), number(std::numbers::pi)});
+  const ValueId turned = node.b.add(Op::kWhere, {node.b.add(Op::kLess, {x, zero}), node.b.add(Op::kAdd, {angle, turn}), angle});
+  const ValueId upright = node.b.add(Op::kMul, {node.b.add(Op::kSign, {y}), number(std::numbers::pi / 2)});
+  return node.b.add(Op::kWhere, {on_axis, upright, turned});
 }
 
 std::span<const OperatorRow> binary_operators() { return kBinary; }

@@ -29,6 +29,13 @@ std::vector<std::string> result_names(const ProgramNode& node) {
   return names;
 }
 
+/// The row that reads a node: of complex numbers, another than of real ones.
+const OperatorRow* row_of(const ProgramGraph& program, const ProgramNode& node) {
+  const std::string functional = functional_target(node.target);
+  const std::string& target = functional.empty() ? node.target : functional;
+  return program.is_complex(node) ? find_complex_operator(target) : find_operator(target);
+}
+
 std::string self_name(const ProgramNode& node) {
   return node.positional.empty() ? std::string() : node.positional[0].value["name"].text_or("");
 }
@@ -37,10 +44,7 @@ std::string self_name(const ProgramNode& node) {
 
 void GraphImport::define(const std::string& name, ValueId value) { values_[name] = Binding{.value = value}; }
 
-const TensorMeta* GraphImport::meta(std::string_view name) const {
-  const auto found = program_.tensors.find(name);
-  return found == program_.tensors.end() ? nullptr : &found->second;
-}
+const TensorMeta* GraphImport::meta(std::string_view name) const { return program_.meta(name); }
 
 ValueId GraphImport::turned(ValueId weight) {
   const graph::ConstantPtr constant = b_.graph().constant(weight);
@@ -79,7 +83,7 @@ ValueId GraphImport::find(std::string_view name) {
               fmt::format("reads '{}', which may show what was written later; export program.run_decompositions({{}})", name));
     if (view.maker) {
       NodeImport again(*this, b_, *view.maker);
-      const OperatorRow* const row = find_operator(view.maker->target);
+      const OperatorRow* const row = row_of(program_, *view.maker);
       row->import(again, row->op);
       if (view.result < again.results().size()) view.value = again.results()[view.result];
     } else {
@@ -135,14 +139,15 @@ Status GraphImport::check(const ProgramNode& node, std::string_view name, ValueI
   if (!declared || value == kNone || recurrent) return {};
   const auto contradicts = [&](std::string_view what) {
     return Error{Code::kCorrupt, fmt::format("node '{}' ({}): gives {}, but the program declares {}{}", name, node.target, what,
-                                             dtype_name(declared->dtype), print(declared->sizes))};
+                                             dtype_name(declared->dtype), print(value_sizes(*declared)))};
   };
   const graph::Type& type = b_.type(value);
   if (type.dtype != declared->dtype) return contradicts(print(type));
   if (!type.shape) return {};
-  if (type.shape->size() != declared->sizes.size()) return contradicts(print(type));
+  const graph::Dims sizes = value_sizes(*declared);
+  if (type.shape->size() != sizes.size()) return contradicts(print(type));
   for (size_t i = 0; i < type.shape->size(); ++i) {
-    const auto got = (*type.shape)[i].value(), said = declared->sizes[i].value();
+    const auto got = (*type.shape)[i].value(), said = sizes[i].value();
     if (got && said && *got != *said) return contradicts(print(type));
   }
   return {};
@@ -151,7 +156,7 @@ Status GraphImport::check(const ProgramNode& node, std::string_view name, ValueI
 Status GraphImport::import(const ProgramNode& node) {
   b_.start(node.name);
   const std::string functional = functional_target(node.target);
-  const OperatorRow* const row = find_operator(functional.empty() ? node.target : functional);
+  const OperatorRow* const row = row_of(program_, node);
   if (!row) return Error{Code::kUnsupported, fmt::format("node '{}': {} is not supported", node.name, node.target)};
   NodeImport import(*this, b_, node);
   row->import(import, row->op);
@@ -229,8 +234,8 @@ std::vector<std::string> nodes_without_reader(const ProgramGraph& graph) {
   std::vector<ProgramGraph> inner;
   const auto examine = [&](const ProgramGraph& each) {
     for (const ProgramNode& node : each.nodes) {
-      const std::string functional = functional_target(node.target);
-      if (!find_operator(functional.empty() ? node.target : functional)) found.push_back(fmt::format("'{}' ({})", node.name, node.target));
+      const bool complex = each.is_complex(node);
+      if (!row_of(each, node)) found.push_back(fmt::format("'{}' ({}{})", node.name, node.target, complex ? " of complex numbers" : ""));
       for (const Argument& argument : node.positional)
         if (argument.kind == "as_graph")
           if (auto body = read_graph(argument.value["graph"])) inner.push_back(std::move(*body));

@@ -37,9 +37,30 @@ ValueId NodeImport::named(const Json& value, std::string_view what) {
   return found;
 }
 
+void NodeImport::stand_in(std::string_view name, size_t index, ValueId value) { tensors_[{std::string(name), index}] = value; }
+
+ValueId NodeImport::standing_in(std::string_view name, size_t index) const {
+  const auto found = tensors_.empty() ? tensors_.end() : tensors_.find({std::string(name), index});
+  return found == tensors_.end() ? kNone : found->second;
+}
+
+bool NodeImport::is_complex(std::string_view name) const {
+  const Argument* const argument = find(name);
+  if (!argument) return false;
+  const auto names = tensor_names(*argument);
+  const TensorMeta* const declared = names.empty() ? nullptr : scope_.meta(names[0]);
+  return declared && declared->complex;
+}
+
+bool NodeImport::gives_complex() const {
+  const TensorMeta* const declared = meta(0);
+  return declared && declared->complex;
+}
+
 ValueId NodeImport::optional_tensor(std::string_view name) {
   const Argument* const argument = find(name);
   if (!argument) return kNone;
+  if (const ValueId part = standing_in(name, 0); part != kNone) return part;
   if (argument->kind == "as_tensor") return named(argument->value["name"], name);
   if (argument->kind == "as_optional_tensor") {
     const Argument inner = Argument::of(argument->value);
@@ -51,7 +72,7 @@ ValueId NodeImport::optional_tensor(std::string_view name) {
 
 bool NodeImport::is_tensor(std::string_view name) const {
   const Argument* const argument = find(name);
-  return argument && argument->kind == "as_tensor";
+  return argument && (argument->kind == "as_tensor" || standing_in(name, 0) != kNone);
 }
 
 ValueId NodeImport::tensor(std::string_view name) {
@@ -68,7 +89,8 @@ std::vector<ValueId> NodeImport::tensors(std::string_view name) {
     return wrong_kind(name, *argument, "a list of tensors"), found;
   for (const Json& each : argument->value.items()) {
     const Json plain = argument->kind == "as_tensors" ? each : each["as_tensor"];
-    found.push_back(plain ? named(plain["name"], name) : kNone);
+    const ValueId part = standing_in(name, found.size());
+    found.push_back(part != kNone ? part : plain ? named(plain["name"], name) : kNone);
   }
   return found;
 }
@@ -141,6 +163,7 @@ bool NodeImport::flag(std::string_view name, bool fallback) {
 std::optional<double> NodeImport::optional_number(std::string_view name) {
   const Argument* const argument = find(name);
   if (!argument) return std::nullopt;
+  if (const auto part = numbers_.find(name); part != numbers_.end()) return part->second;
   if (argument->kind == "as_bool") return argument->value.boolean().value_or(false) ? 1 : 0;
   if (argument->kind == "as_float" || argument->kind == "as_int") {
     if (const auto number = argument->value.number()) return number;

@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/formats/torch/program.h"
@@ -24,6 +26,11 @@ struct Size {
   graph::ValueId value = graph::kNone;
 };
 
+/// Complex numbers as two tensors.
+struct Parts {
+  graph::ValueId real = graph::kNone, imaginary = graph::kNone;
+};
+
 /// The graph in which a node stands.
 class Scope {
  public:
@@ -33,6 +40,8 @@ class Scope {
   virtual const TensorMeta* meta(std::string_view name) const = 0;
   /// The weight [n, m] as [m, n]. It stays in the file, as the weight does, and is made once.
   virtual graph::ValueId turned(graph::ValueId weight) = 0;
+  /// The parts that complex numbers were joined from, by the value that has both: they are read again without a cut.
+  std::map<graph::ValueId, Parts>& parts() { return parts_; }
   /// Puts the nodes of a graph that is an argument here; returns its outputs.
   virtual Result<std::vector<graph::ValueId>> inlined(const Json& graph, const std::vector<graph::ValueId>& inputs) = 0;
 
@@ -40,6 +49,9 @@ class Scope {
   Scope() = default;
   Scope(const Scope&) = default;
   ~Scope() = default;
+
+ private:
+  std::map<graph::ValueId, Parts> parts_;
 };
 
 class NodeImport {
@@ -72,6 +84,13 @@ class NodeImport {
   std::optional<DType> dtype(std::string_view name);
   Size size_of(const Argument& argument);  ///< of one argument of an operator of Python
 
+  // Complex numbers. Functions for real ones see a part of them.
+  bool is_complex(std::string_view name) const;  ///< of a tensor, or of the first in a list
+  bool gives_complex() const;                    ///< the first result
+  /// Reads `value` in place of the tensor, of the one at `index` of a list, or of a number.
+  void stand_in(std::string_view name, size_t index, graph::ValueId value);
+  void stand_in(std::string_view name, double number) { numbers_[std::string(name)] = number; }
+
   // Results.
   const TensorMeta* meta(size_t result) const;
   DType result_dtype() const;                 ///< of the first result, as declared
@@ -96,11 +115,14 @@ class NodeImport {
   const Argument* find(std::string_view name) const;
   void wrong_kind(std::string_view name, const Argument& argument, std::string_view wanted);
   graph::ValueId named(const Json& value, std::string_view what);
+  graph::ValueId standing_in(std::string_view name, size_t index) const;
   graph::ValueId unsqueezed(graph::ValueId size) const;
 
   Scope& scope_;
   const ProgramNode& node_;
   std::vector<graph::ValueId> results_;
+  std::map<std::pair<std::string, size_t>, graph::ValueId> tensors_;
+  std::map<std::string, double, std::less<>> numbers_;
 };
 
 /// The `end` of a slice up to where its axis ends.

@@ -26,6 +26,8 @@ struct OperatorRow {
 
 /// Finds the row of "torch.ops.aten.add.Tensor". Null if the operator is not supported.
 const OperatorRow* find_operator(std::string_view target);
+/// The same of a node that reads or makes complex numbers.
+const OperatorRow* find_complex_operator(std::string_view target);
 /// The operator without its write: "torch.ops.aten.relu_.default" gives "torch.ops.aten.relu.default". Empty if it does not write into 'self'.
 std::string functional_target(std::string_view target);
 
@@ -50,10 +52,19 @@ std::span<const OperatorRow> diagonal_operators();  // diagonals, and places in 
 std::span<const OperatorRow> window_operators();    // windows of images
 std::span<const OperatorRow> size_operators();      // sizes and arithmetic on them
 std::span<const OperatorRow> program_operators();   // graphs within graphs, assertions
+std::span<const OperatorRow> scan_operators();      // what depends on all elements before: cummax, logcumsumexp
+std::span<const OperatorRow> order_operators();     // places in order: quantile, mode, histc
+std::span<const OperatorRow> fourier_operators();   // transforms, of real and of complex numbers
+std::span<const OperatorRow> signal_operators();    // the same of windows of a signal, and window functions
+// Of complex numbers only.
+std::span<const OperatorRow> complex_operators();       // arithmetic
+std::span<const OperatorRow> complex_part_operators();  // what applies to each part, products
 
 // Functions that families share.
 /// The type in which torch computes with two operands.
 DType promoted(NodeImport& node, std::string_view a, std::string_view b);
+/// The angle of the point (x, y).
+graph::ValueId angle_of(NodeImport& node, graph::ValueId y, graph::ValueId x);
 /// The sizes of the axes begin .. end - 1, as numbers or as the model computes them.
 std::vector<Size> sizes_of(NodeImport& node, graph::ValueId x, size_t begin, size_t end);
 /// 0, 1 ... rank - 1

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace serin::formats::torch {
@@ -107,11 +108,49 @@ std::optional<DType> dtype_of(int64_t scalar_type) {
     case 6: return DType::kFloat16;
     case 7: return DType::kFloat32;
     case 8: return DType::kFloat64;
+    case 9: return DType::kFloat16;
+    case 10: return DType::kFloat32;
+    case 11: return DType::kFloat64;
     case 12: return DType::kBool;
     case 13: return DType::kBFloat16;
     case 28: return DType::kUInt16;
     default: return std::nullopt;
   }
+}
+
+bool is_complex_type(int64_t scalar_type) { return scalar_type >= 9 && scalar_type <= 11; }
+
+graph::Dims value_sizes(const TensorMeta& meta) {
+  graph::Dims sizes = meta.sizes;
+  if (meta.complex) sizes.emplace_back(2);
+  return sizes;
+}
+
+std::vector<std::string> tensor_names(const Argument& argument) {
+  const std::string& kind = argument.kind;
+  if (kind == "as_tensor") return {argument.value["name"].text_or("")};
+  if (kind == "as_optional_tensor") return {argument.value["as_tensor"]["name"].text_or("")};
+  std::vector<std::string> names;
+  if (kind != "as_tensors" && kind != "as_optional_tensors") return names;
+  for (const Json& each : argument.value.items()) names.push_back((kind == "as_tensors" ? each : each["as_tensor"])["name"].text_or(""));
+  return names;
+}
+
+const TensorMeta* ProgramGraph::meta(std::string_view name) const {
+  const auto found = tensors.find(name);
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
+bool ProgramGraph::is_complex(std::string_view name) const {
+  const TensorMeta* const declared = meta(name);
+  return declared && declared->complex;
+}
+
+bool ProgramGraph::is_complex(const ProgramNode& node) const {
+  const auto has = [&](const Argument& argument) {
+    return std::ranges::any_of(tensor_names(argument), [&](const std::string& name) { return is_complex(name); });
+  };
+  return std::ranges::any_of(node.positional, has) || std::ranges::any_of(node.results, has);
 }
 
 Argument Argument::of(const Json& json) {
@@ -125,13 +164,12 @@ Result<TensorMeta> read_tensor_meta(const Json& json) {
   const auto scalar_type = json["dtype"].integer();
   const auto dtype = scalar_type ? dtype_of(*scalar_type) : std::nullopt;
   if (!scalar_type || !json["sizes"].is_array()) return bad_program("has a tensor without a type or sizes");
-  if (!dtype) {
-    const bool complex = *scalar_type >= 9 && *scalar_type <= 11;
-    return Error{Code::kUnsupported, complex ? "a tensor of complex numbers" : fmt::format("a tensor of torch's type {}", *scalar_type)};
-  }
+  if (!dtype) return Error{Code::kUnsupported, fmt::format("a tensor of torch's type {}", *scalar_type)};
   if (const auto layout = json["layout"].integer(); layout && *layout != 7) return Error{Code::kUnsupported, "a sparse tensor"};
   meta.dtype = *dtype;
-  if (json["sizes"].size() > Shape::kMaxRank) return bad_program(fmt::format("has a tensor of rank {}", json["sizes"].size()));
+  meta.complex = is_complex_type(*scalar_type);
+  if (json["sizes"].size() + (meta.complex ? 1 : 0) > Shape::kMaxRank)
+    return bad_program(fmt::format("has a tensor of rank {}", json["sizes"].size()));
   for (const Json& size : json["sizes"].items()) {
     SERIN_TRY(const graph::Dim dim, size_of(size));
     meta.sizes.push_back(dim);

@@ -17,12 +17,14 @@
 
 namespace serin::formats::torch {
 
-/// The type of a number in ScalarType of torch/_export/serde/schema.py; nothing for complex and quantised ones.
+/// The type of a number in ScalarType of torch/_export/serde/schema.py; of a complex one, that of its parts. Nothing for quantised ones.
 std::optional<DType> dtype_of(int64_t scalar_type);
+bool is_complex_type(int64_t scalar_type);
 
 struct TensorMeta {
-  DType dtype = DType::kUndefined;
-  graph::Dims sizes;  ///< an expression that a Dim cannot express is a symbol of its own
+  DType dtype = DType::kUndefined;  ///< of complex numbers: of their parts
+  bool complex = false;             ///< the value has one more axis at its end: real and imaginary part
+  graph::Dims sizes;                ///< an expression that a Dim cannot express is a symbol of its own
   std::vector<std::optional<int64_t>> strides;
   std::optional<int64_t> storage_offset;
 };
@@ -47,7 +49,16 @@ struct ProgramGraph {
   std::vector<Argument> inputs, outputs;
   std::vector<ProgramNode> nodes;
   std::map<std::string, TensorMeta, std::less<>> tensors;
+
+  /// Null if the program declares none of that name.
+  const TensorMeta* meta(std::string_view name) const;
+  bool is_complex(std::string_view name) const;
+  /// Whether a node reads or makes complex numbers.
+  bool is_complex(const ProgramNode& node) const;
 };
+
+/// The names of the tensors that an argument or a result has; empty where a list has None.
+std::vector<std::string> tensor_names(const Argument& argument);
 
 /// The graph of a program or of an argument {"as_graph": ...}. kCorrupt if a part is missing or of another kind.
 Result<ProgramGraph> read_graph(const Json& json);
@@ -69,6 +80,9 @@ struct Program {
 
 /// kUnsupported for a schema of another major version, and for programs that change their parameters, buffers or inputs.
 Result<Program> read_program(const Json& json);
+
+/// The sizes of the value that stands for a tensor: those of complex numbers have an axis for the parts.
+graph::Dims value_sizes(const TensorMeta& meta);
 
 /// The type of a tensor: {"dtype": 7, "sizes": [{"as_int": 3}, {"as_expr": {"expr_str": "s0"}}], ...}.
 Result<TensorMeta> read_tensor_meta(const Json& json);

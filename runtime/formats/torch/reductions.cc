@@ -120,6 +120,16 @@ void import_nan_sum(NodeImport& node, Op op) {
   node.give(reduced(node, op, kept, along(node, x)));
 }
 
+/// The sum of those that are a number, divided by how many they are.
+void import_nan_mean(NodeImport& node, Op) {
+  const DType dtype = node.result_dtype();
+  const ValueId x = node.b.cast(node.tensor("self"), dtype), nan = node.b.add(Op::kIsNaN, {x});
+  const ValueId kept = node.b.add(Op::kWhere, {nan, node.b.number(dtype, 0), x});
+  const ValueId counted = node.b.cast(node.b.add(Op::kNot, {nan}), dtype);
+  node.give(
+      node.b.add(Op::kDiv, {reduced(node, Op::kReduceSum, kept, along(node, x)), reduced(node, Op::kReduceSum, counted, along(node, x))}));
+}
+
 void import_extremes(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
   node.give({reduced(node, Op::kReduceMin, x, along(node, x)), reduced(node, Op::kReduceMax, x, along(node, x))});
@@ -166,6 +176,7 @@ constexpr OperatorRow kReductions[] = {
     {"aten.median", import_order},
     {"aten.min.default", import_reduce, Op::kReduceMin},
     {"aten.min.dim", import_reduce_with_index, Op::kReduceMin},
+    {"aten.nanmean", import_nan_mean},
     {"aten.nansum", import_nan_sum, Op::kReduceSum},
     {"aten.prod", import_reduce, Op::kReduceProd},
     {"aten.std", import_variance},

@@ -189,6 +189,8 @@ constexpr OperatorRow kShapes[] = {
     {"aten.flatten", import_flatten, Op::kReshape, Alias::kMaybe},
     {"aten.lift_fresh_copy", import_identity, Op::kIdentity},
     {"aten.mT", import_last_transpose, Op::kTranspose, Alias::kView},
+    {"aten.mH", import_last_transpose, Op::kTranspose, Alias::kView},
+    {"aten.matrix_H", import_last_transpose, Op::kTranspose, Alias::kView},
     {"aten.moveaxis", import_movedim, Op::kTranspose, Alias::kView},
     {"aten.movedim", import_movedim, Op::kTranspose, Alias::kView},
     {"aten.numpy_T", import_transpose, Op::kTranspose, Alias::kView},

@@ -69,8 +69,9 @@ ValueId replaced(NodeImport& node, ValueId into, ValueId value, size_t axis, Siz
 }
 
 ValueId written_back(NodeImport& view, ValueId into, ValueId value) {
-  const OperatorRow* const row = find_operator(view.node().target);
-  const size_t rank = view.rank(into);
+  const bool complex = view.gives_complex() || view.is_complex("self");
+  const OperatorRow* const row = complex ? find_complex_operator(view.node().target) : find_operator(view.node().target);
+  const size_t rank = view.rank(into) - (view.is_complex("self") ? 1 : 0);
   switch (row->op) {
     case Op::kIdentity: return value;
     case Op::kReshape:

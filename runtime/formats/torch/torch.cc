@@ -89,7 +89,7 @@ Status import_program(const Program& program, const ZipArchive& zip, const Archi
     if (input.kind == InputKind::kUser) {
       const TensorMeta* const meta = import.meta(input.name);
       if (!meta) return Error{Code::kCorrupt, fmt::format("declares no type for input '{}'", input.name)};
-      import.define(input.name, graph.add_input(input.name, graph::Type::tensor(meta->dtype, meta->sizes)));
+      import.define(input.name, graph.add_input(input.name, graph::Type::tensor(meta->dtype, value_sizes(*meta))));
       continue;
     }
     // Buffers that are not part of the state dictionary are stored among the constants.

@@ -57,6 +57,16 @@ Result<Layout> layout_of(std::string_view name, const TensorMeta& meta) {
   return layout;
 }
 
+/// Complex numbers as an axis of two parts, side by side in the file.
+void count_parts(TensorMeta& meta) {
+  constexpr int64_t kMost = int64_t{1} << 61;  // further ones are refused as they are
+  meta.sizes.emplace_back(2);
+  for (auto& stride : meta.strides)
+    if (stride && *stride < kMost) *stride *= 2;
+  meta.strides.emplace_back(1);
+  if (meta.storage_offset && *meta.storage_offset < kMost) *meta.storage_offset *= 2;
+}
+
 /// `to`: the elements in order.
 void put_in_order(const Layout& layout, size_t width, const std::byte* from, std::byte* to) {
   std::vector<int64_t> place(layout.strides.size(), 0);
@@ -115,6 +125,7 @@ Result<graph::ConstantPtr> Weights::get(std::string_view name) const {
     return Error{Code::kUnsupported, fmt::format("weight '{}' is stored as a pickle, which is never read: it is no plain tensor", name)};
   auto meta = read_tensor_meta(row.meta);
   if (!meta) return meta.error().in(fmt::format("weight '{}'", name));
+  if (meta->complex) count_parts(*meta);
   SERIN_TRY(const Layout layout, layout_of(name, *meta));
   const ZipEntry* const entry = archive_->find(row.path);
   if (!entry) return bad_weight(name, fmt::format("has its bytes in '{}', which is not in the archive", row.path));

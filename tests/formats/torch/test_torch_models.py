@@ -11,13 +11,14 @@ import torch_recipe
 
 LONG = os.environ.get("SERIN_LONG") == "1"
 # Those that run in every test: each has operators that no other has, or is a network that everybody serves.
-LAYERS = {"cells", "diagonals", "distances", "functions", "scatters", "windows"}  # torch_layers.py
-ALWAYS = LAYERS | {"bert_tiny_sdpa", "convnext_tiny", "gpt2_past", "llama", "lstm_tagger", "mobilenet_v3_small", "resnet18", "swin_small", "t5_encoder", "unet", "vit_small", "yolo"}
+LAYERS = {"cells", "complexes", "diagonals", "distances", "fourier", "functions", "orders", "quantiles", "scans", "scatters", "signals", "windows"}  # torch_layers.py
+ALWAYS = LAYERS | {"bert_tiny_sdpa", "complex_rotary", "convnext_tiny", "gpt2_past", "llama", "log_mel_encoder", "lstm_tagger", "mobilenet_v3_small", "resnet18", "swin_small", "t5_encoder", "unet", "vit_small", "yolo"}
+CORE = {"bert_tiny_sdpa", "complex_rotary", "complexes", "fourier", "log_mel_encoder", "mobilenet_v3_small", "scatters", "signals", "swin_small", "windows"}
 CASES = [(name, spelling) for name in torch_recipe.NAMES for spelling in ("aten", "core")]
 
 
 def skip_long(name, spelling):
-    if not LONG and not (name in ALWAYS and (spelling == "aten" or name in {"bert_tiny_sdpa", "mobilenet_v3_small", "swin_small", "scatters", "windows"})):
+    if not LONG and not (name in ALWAYS and (spelling == "aten" or name in CORE)):
         pytest.skip("runs with SERIN_LONG=1")
 
 
@@ -63,6 +64,6 @@ def test_a_network_of_other_layers_is_another_graph(folder):
     assert a[0] != b[0]
 
 
-@pytest.mark.parametrize("name", ["resnet18", "bert_tiny_sdpa", "vit_small", "llama"])
+@pytest.mark.parametrize("name", ["resnet18", "bert_tiny_sdpa", "vit_small", "llama", "complex_rotary", "log_mel_encoder"])
 def test_an_open_batch_is_one(name, folder):
     assert "batchable: yes" in inspect(pt2(name, "aten", folder))

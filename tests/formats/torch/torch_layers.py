@@ -4,6 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from torch_spectra import SPECTRA
+
 
 class Functions(nn.Module):
     """Functions of one and two elements: elementwise.cc, binary.cc."""
@@ -123,6 +125,7 @@ LAYERS = {
     "cells": (Cells, {"x": ([2, 3, 8], "", BATCH)}),
     "diagonals": (Diagonals, {"x": ([2, 5, 7], "", BATCH)}),
     "windows": (Windows, {"x": ([2, 3, 8, 10], "", BATCH)}),
+    **SPECTRA,
 }
 
 
@@ -131,4 +134,4 @@ def make_layer(name):
     module, inputs = LAYERS[name]
     examples = {key: torch.zeros(shape, dtype=torch.int64 if kind else torch.float32) for key, (shape, kind, _) in inputs.items()}
     dynamic, kinds = {key: axes for key, (_, _, axes) in inputs.items()}, {key: kind for key, (_, kind, _) in inputs.items()}
-    return module().eval(), examples, dynamic, {"batch": 2}, kinds
+    return module().eval(), examples, dynamic, {"batch": 2, "seq": 10}, kinds

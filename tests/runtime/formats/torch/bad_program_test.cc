@@ -117,6 +117,46 @@ TEST(TorchProgram, M11_QuantisedTypesAndOperators) {
                 HasSubstr(fmt::format("type {}", quantised)));
 }
 
+constexpr int kComplex = 10;  // complex64
+
+/// A function of real numbers would take the parts for elements, so that each one of complex numbers has to be listed.
+TEST(TorchProgram, ComplexNumbersAreReadByListedOperatorsOnly) {
+  const std::string complex = meta(sizes({2, 3}), kComplex);
+  const auto says = [&](const std::string& target, const std::vector<std::pair<std::string, std::string>>& arguments) {
+    return error_of(read(TestProgram{.nodes = {node("y", target, arguments)}, .x = complex}));
+  };
+  EXPECT_THAT(says("relu.default", {{"self", kX}}), HasSubstr("'y' (torch.ops.aten.relu.default of complex numbers)"));
+  EXPECT_THAT(says("add.Tensor", {{"self", tensor("w")}, {"other", kX}}), Not(HasSubstr("of complex numbers")));
+  EXPECT_THAT(says("cat.default", {{"tensors", R"({"as_tensors": [{"name": "w"}, {"name": "x"}]})"}}),
+              HasSubstr("Concat(y/Expand, y/Gather, axis=0)"));
+  EXPECT_THAT(says("pow.Tensor_Tensor", {{"self", kX}, {"exponent", kX}}), HasSubstr("'y'"));
+  EXPECT_THAT(says("permute.default", {{"self", kX}, {"dims", ints("0, 2")}}), HasSubstr("axis 2 of a tensor of rank 2"));
+  EXPECT_THAT(says("select.int", {{"self", kX}, {"dim", integer(-1)}, {"index", integer(3)}}), HasSubstr("y"));
+  EXPECT_THAT(says("mul.Tensor", {{"self", kX}, {"other", R"({"as_complex": {"real": "one", "imag": 2}})"}}), HasSubstr("is no number"));
+  EXPECT_THAT(says("_fft_c2c.default", {{"self", kX}, {"dim", ints("2")}, {"normalization", integer(0)}}), HasSubstr("axis 2"));
+  EXPECT_THAT(says("_fft_c2c.default", {{"self", kX}, {"dim", ints("1")}, {"normalization", integer(3)}}), HasSubstr("normalization is 3"));
+  EXPECT_THAT(says("stft.default", {{"self", kX}, {"n_fft", integer(0)}}), HasSubstr("frames of 0"));
+}
+
+TEST(TorchProgram, WeightsMayBeComplexAndTransposed) {
+  const TestProgram program{{node("y", "view_as_real.default", {{"self", tensor("w")}})}};
+  const std::string row = meta(sizes({2, 3}), kComplex, sizes({1, 2}));
+  std::string json = program.json();
+  const std::string real = meta(sizes({2, 3}));
+  json.replace(json.rfind(real), real.size(), row);
+  EXPECT_THAT(error_of(read(files_of(json, weight_row(row), 44))), HasSubstr("needs 12 elements"));
+  std::vector<ZipFile> files = files_of(json, weight_row(row), 48);
+  const float values[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5};
+  files[3].content.assign(reinterpret_cast<const char*>(values), sizeof values);
+  const auto graph = read(files);
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_THAT(print(*graph), HasSubstr("[2,3,2]"));
+  for (size_t id = 0; id < graph->value_capacity(); ++id)
+    if (const auto constant = graph->value(static_cast<graph::ValueId>(id)).constant) {
+      EXPECT_THAT(constant->span<float>(), ::testing::ElementsAre(0, 0.5, 2, 2.5, 4, 4.5, 1, 1.5, 3, 3.5, 5, 5.5));
+    }
+}
+
 TEST(TorchProgram, M12_TensorsTooLargeToMake) {
   EXPECT_THAT(error_of_node("full.default", {{"size", ints("1099511627776, 1099511627776")}, {"fill_value", integer(1)}}), HasSubstr("y"));
   EXPECT_THAT(error_of_node("repeat.default", {{"self", kX}, {"repeats", ints("1099511627776, 1099511627776")}}), HasSubstr("y"));
