@@ -81,16 +81,18 @@ Outcome BatchRule::einsum() const {
   return State::rows(static_cast<int64_t>(axis), block);
 }
 
-/// Softmax, TopK, CumSum, LayerNormalization work along one axis, or along all from it on.
+/// Softmax, TopK, CumSum, DFT, LayerNormalization work along one axis, or along all from it on.
 Outcome BatchRule::along_axis() const {
   SERIN_CHECK(rest_is_same(1));
   if (!state(0).is_rows()) return state(0);
-  int64_t axis = axis_attribute(-1, dims(0).size());
-  if (node_.op == Op::kCumSum) {
-    const auto& known = values_[static_cast<size_t>(node_.inputs[1])];
-    if (!known || known->size() != 1 || !known->front().known()) return refuse("sums along an axis that is not known");
+  const auto rank = static_cast<int64_t>(dims(0).size());
+  int64_t axis = node_.op == Op::kDFT ? rank - 2 : axis_attribute(-1, dims(0).size());
+  const size_t operand = node_.op == Op::kCumSum ? 1 : 2;  // that has the axis
+  if ((node_.op == Op::kCumSum || node_.op == Op::kDFT) && node_.inputs.size() > operand && node_.inputs[operand] != kNone) {
+    const auto& known = values_[static_cast<size_t>(node_.inputs[operand])];
+    if (!known || known->size() != 1 || !known->front().known()) return refuse("works along an axis that is not known");
     axis = *known->front().value();
-    if (axis < 0) axis += static_cast<int64_t>(dims(0).size());
+    if (axis < 0) axis += rank;
   }
   const bool to_the_end = node_.op == Op::kLayerNormalization || node_.op == Op::kRMSNormalization;
   const bool hit = to_the_end ? state(0).axis >= axis : state(0).axis == axis;

@@ -234,6 +234,8 @@ TEST(Batchable, LookedUpInATable) {
   EXPECT_EQ(why_not("x: f32[n,3,4]\nt = Transpose(x, perm=[1,2,0])\nq = GatherND(t, k:i64[2,2]{0,1,2,3})\ny = Transpose(q)\nreturn y"), "");
   EXPECT_EQ(why_not("x: f32[n,3,4]\ny = GatherND(x, k:i64[2,2]{0,1,2,3})\nreturn y"), "node 'y' (GatherND) picks items of the batch");
   EXPECT_EQ(why_not("x: f32[n,64,1]\ny = STFT(x, i64[]{16}, window[32])\nreturn y"), "");
+  EXPECT_EQ(why_not("x: f32[n,6,2]\ny = DFT(x)\nreturn y"), "");
+  EXPECT_EQ(why_not("x: f32[n,3,6,1]\ny = DFT(x, i64[]{8}, i64[]{1}, onesided=1)\nz = DFT(y, _, i64[]{-2})\nreturn z"), "");
   EXPECT_EQ(why_not("i: i64[n,3]\nq = Gather(table:u8[2,4]{1,2,3,4,5,6,7,8}, i)\ns = Gather(scales[2,2], i)\n"
                     "y = DequantizeLinear(q, s, axis=-1, block_size=2)\nreturn y"),
             "");
@@ -257,6 +259,8 @@ TEST(Batchable, RefusesWhatMixesItems) {
   EXPECT_EQ(one("y = Gather(x, i64{0}, axis=0)"), "node 'y' (Gather) picks items of the batch");
   EXPECT_EQ(one("y = NonZero(x)"), "node 'y' (NonZero) depends on the whole batch");
   EXPECT_EQ(one("y = CumSum(x, i64[]{0})"), "node 'y' (CumSum) works along the batch axis");
+  EXPECT_EQ(why_not("x: f32[n,6,2]\ny = DFT(x, _, i64[]{0})\nreturn y"), "node 'y' (DFT) works along the batch axis");
+  EXPECT_EQ(why_not("x: f32[n,2]\ny = DFT(x)\nreturn y"), "node 'y' (DFT) works along the batch axis");
 }
 
 TEST(Batchable, RefusesTheSizeOfTheBatchAsData) {
