@@ -194,6 +194,49 @@ void import_xlogy(NodeImport& node, Op) {
   node.give(node.b.add(Op::kWhere, {node.b.add(Op::kEqual, {x, zero}), zero_or_nan, product}));
 }
 
+/// fmax, fmin: the other one, where one is no number.
+void import_number_of_two(NodeImport& node, Op op) {
+  const DType dtype = node.result_dtype();
+  const ValueId a = node.operand("self", dtype), b = node.operand("other", dtype), most = node.b.add(op, {a, b});
+  if (!is_float(dtype)) return node.give(most);
+  const ValueId other = node.b.add(Op::kWhere, {node.b.add(Op::kIsNaN, {a}), b, most});
+  node.give(node.b.add(Op::kWhere, {node.b.add(Op::kIsNaN, {b}), a, other}));
+}
+
+/// 0 below 0, `values` at 0, 1 above.
+void import_step(NodeImport& node, Op) {
+  const DType dtype = node.result_dtype();
+  const ValueId x = node.operand("self", dtype), zero = node.b.number(dtype, 0);
+  const ValueId above = node.b.cast(node.b.add(Op::kGreater, {x, zero}), dtype);
+  node.give(node.b.add(Op::kWhere, {node.b.add(Op::kEqual, {x, zero}), node.operand("values", dtype), above}));
+}
+
+/// Whether x is below 0 or -0, of which 1 / x tells.
+ValueId has_sign(NodeImport& node, ValueId x) {
+  const ValueId zero = node.b.number(node.b.dtype(x), 0), below = node.b.add(Op::kLess, {x, zero});
+  if (!is_float(node.b.dtype(x))) return below;
+  const ValueId inverse = node.b.add(Op::kLess, {node.b.add(Op::kReciprocal, {x}), zero});
+  return node.b.add(Op::kOr, {below, node.b.add(Op::kAnd, {node.b.add(Op::kEqual, {x, zero}), inverse})});
+}
+
+void import_sign_bit(NodeImport& node, Op) { node.give(has_sign(node, node.tensor("self"))); }
+
+/// The size of self with the sign of other.
+void import_copied_sign(NodeImport& node, Op) {
+  const DType dtype = node.result_dtype();
+  const ValueId size = node.b.add(Op::kAbs, {node.operand("self", dtype)});
+  node.give(node.b.add(Op::kWhere, {has_sign(node, node.operand("other", dtype)), node.b.add(Op::kNeg, {size}), size}));
+}
+
+/// isposinf, isneginf.
+void import_is_infinite(NodeImport& node, Op op) {
+  const ValueId x = node.tensor("self");
+  const DType dtype = is_float(node.b.dtype(x)) ? node.b.dtype(x) : DType::kFloat32;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const bool below = node.node().target.find("isneginf") != std::string::npos;
+  node.give(node.b.add(op, {node.b.cast(x, dtype), node.b.number(dtype, below ? -infinity : infinity)}));
+}
+
 /// Whether each element is one of test_elements.
 void import_isin(NodeImport& node, Op) {
   const bool one = !node.is_tensor("test_elements") && node.has("test_element");
@@ -238,15 +281,22 @@ constexpr OperatorRow kBinary[] = {
     {"aten.bitwise_and", import_bits, Op::kBitwiseAnd},
     {"aten.bitwise_or", import_bits, Op::kBitwiseOr},
     {"aten.bitwise_xor", import_bits, Op::kBitwiseXor},
+    {"aten.copysign", import_copied_sign},
     {"aten.diff", import_diff},
     {"aten.div", import_division, Op::kDiv},
     {"aten.eq", import_comparison, Op::kEqual},
+    {"aten.float_power", import_arithmetic, Op::kPow},
     {"aten.floor_divide", import_division, Op::kDiv},
+    {"aten.fmax", import_number_of_two, Op::kMax},
+    {"aten.fmin", import_number_of_two, Op::kMin},
     {"aten.fmod", import_remainder, Op::kMod},
     {"aten.ge", import_comparison, Op::kGreaterOrEqual},
     {"aten.gt", import_comparison, Op::kGreater},
+    {"aten.heaviside", import_step},
     {"aten.hypot", import_hypot},
     {"aten.isin", import_isin},
+    {"aten.isneginf", import_is_infinite, Op::kEqual},
+    {"aten.isposinf", import_is_infinite, Op::kEqual},
     {"aten.le", import_comparison, Op::kLessOrEqual},
     {"aten.lerp", import_lerp},
     {"aten.logaddexp", import_logaddexp},
@@ -265,6 +315,7 @@ constexpr OperatorRow kBinary[] = {
     {"aten.prelu", import_prelu, Op::kPRelu},
     {"aten.remainder", import_remainder, Op::kMod},
     {"aten.rsub", import_sum, Op::kSub},
+    {"aten.signbit", import_sign_bit},
     {"aten.sub", import_sum, Op::kSub},
     {"aten.true_divide", import_division, Op::kDiv},
     {"aten.where", import_where, Op::kWhere},

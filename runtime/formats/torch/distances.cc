@@ -73,11 +73,29 @@ void import_cdist(NodeImport& node, Op) {
   node.give(length(node, node.b.add(Op::kSub, {node.b.unsqueeze(a, {-2}), node.b.unsqueeze(b, {-3})}), order, -1, false));
 }
 
+/// The product that is a right angle to both: of vectors of 3 along an axis.
+void import_cross(NodeImport& node, Op) {
+  const DType dtype = node.result_dtype();
+  const ValueId a = node.b.cast(node.tensor("self"), dtype), b = node.b.cast(node.tensor("other"), dtype);
+  const size_t rank = std::max(node.rank(a), node.rank(b));
+  int64_t axis = 0;
+  if (node.has("dim") || node.node().target.find("linalg") != std::string::npos) {
+    axis = node.axis(node.integer("dim", -1), rank);
+  } else {
+    while (static_cast<size_t>(axis) < rank && node.b.size(a, static_cast<size_t>(axis)) != 3) ++axis;
+    if (static_cast<size_t>(axis) == rank) return node.unsupported("vectors along an axis that is not known");
+  }
+  axis -= static_cast<int64_t>(rank);
+  const auto turned = [&](ValueId x, const std::vector<int64_t>& order) {
+    return node.b.add(Op::kGather, {x, node.b.integers(order)}, {{"axis", axis}});
+  };
+  const ValueId first = node.b.add(Op::kMul, {turned(a, {1, 2, 0}), turned(b, {2, 0, 1})});
+  node.give(node.b.add(Op::kSub, {first, node.b.add(Op::kMul, {turned(a, {2, 0, 1}), turned(b, {1, 2, 0})})}));
+}
+
 constexpr OperatorRow kDistances[] = {
-    {"aten._cdist_forward", import_cdist},
-    {"aten.cdist", import_cdist},
-    {"aten.cosine_similarity", import_cosine_similarity},
-    {"aten.pairwise_distance", import_pairwise_distance},
+    {"aten._cdist_forward", import_cdist}, {"aten.cdist", import_cdist},        {"aten.cosine_similarity", import_cosine_similarity},
+    {"aten.cross", import_cross},          {"aten.linalg_cross", import_cross}, {"aten.pairwise_distance", import_pairwise_distance},
 };
 
 }  // namespace

@@ -277,6 +277,8 @@ constexpr OperatorRow kElementwise[] = {
     {"aten.softplus", import_softplus, Op::kSoftplus},
     {"aten.softshrink", import_shrink, Op::kShrink},
     {"aten.softsign", import_unary, Op::kSoftsign},
+    {"aten.special_expit", import_unary, Op::kSigmoid},
+    {"aten.special_logit", import_logit},
     {"aten.sqrt", import_unary, Op::kSqrt},
     {"aten.square", import_square, Op::kMul},
     {"aten.tan", import_unary, Op::kTan},

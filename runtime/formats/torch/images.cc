@@ -96,7 +96,32 @@ void import_roi_align(NodeImport& node, Op op) {
                   {"coordinate_transformation_mode", std::string(node.flag("aligned", false) ? "half_pixel" : "output_half_pixel")}}));
 }
 
+/// The places of pixels of an image of -1 .. 1, turned and moved by a matrix for each item: the grid of grid_sampler.
+void import_affine_grid(NodeImport& node, Op op) {
+  const std::vector<Size> size = node.sizes("size");
+  const auto height = size.size() == 4 ? size[2].number : std::nullopt, width = size.size() == 4 ? size[3].number : std::nullopt;
+  constexpr int64_t kMost = 1 << 24;
+  if (!height || !width || *height < 1 || *width < 1 || *height > kMost / *width)
+    return node.unsupported("a grid that is no plane of known size");
+  const bool corners = node.flag("align_corners", false);
+  const auto place = [corners](int64_t i, int64_t count) {
+    const auto n = static_cast<double>(count);
+    if (corners) return count == 1 ? 0.0 : 2 * static_cast<double>(i) / (n - 1) - 1;
+    return (2 * static_cast<double>(i) + 1) / n - 1;
+  };
+  std::vector<float> places;
+  for (int64_t y = 0; y < *height; ++y)
+    for (int64_t x = 0; x < *width; ++x)
+      places.insert(places.end(), {static_cast<float>(place(x, *width)), static_cast<float>(place(y, *height)), 1});
+  const ValueId points = node.b.constant(graph::make_constant(DType::kFloat32, Shape{*height * *width, 3}, places.data()));
+  const ValueId matrices = node.b.transpose(node.tensor("theta"), {0, 2, 1});
+  const ValueId moved = node.b.add(op, {node.b.cast(points, node.result_dtype()), matrices});
+  node.give(node.b.reshape(moved, {0, *height, *width, 2}));
+}
+
 constexpr OperatorRow kImages[] = {
+    {"aten.affine_grid_generator", import_affine_grid, Op::kMatMul},
+
     {"aten._upsample_bicubic2d_aa", import_upsample, Op::kResize},    {"aten._upsample_bilinear2d_aa", import_upsample, Op::kResize},
     {"aten._upsample_nearest_exact1d", import_upsample, Op::kResize}, {"aten._upsample_nearest_exact2d", import_upsample, Op::kResize},
     {"aten.grid_sampler", import_grid_sampler, Op::kGridSample},      {"aten.grid_sampler_2d", import_grid_sampler, Op::kGridSample},

@@ -112,6 +112,34 @@ void import_split(NodeImport& node, Op) {
   give_parts(node, x, axis, *length, std::max<int64_t>(1, (*length - 1) / chunks + 1));
 }
 
+/// tensor_split, hsplit, vsplit: into a number of parts, of which the first have the rest, or at indices.
+void import_sections(NodeImport& node, Op) {
+  const ValueId x = node.tensor("self");
+  const size_t rank = node.rank(x);
+  const std::string& target = node.node().target;
+  const int64_t along = target.find("hsplit") != std::string::npos && rank > 1 ? 1 : 0;
+  const int64_t axis = node.axis(node.integer("dim", along), rank);
+  const auto length = node.b.size(x, static_cast<size_t>(axis));
+  if (!length) return node.unsupported("splits an axis of unknown length");
+  List sizes;
+  if (node.has("indices")) {
+    int64_t begin = 0;
+    List ends = node.integers("indices");
+    ends.push_back(*length);
+    for (int64_t end : ends) {
+      end = std::clamp<int64_t>(end < 0 ? end + *length : end, begin, *length);
+      sizes.push_back(end - begin);
+      begin = end;
+    }
+  } else {
+    const int64_t sections = node.integer("sections", 1);
+    constexpr int64_t kMost = 100'000;
+    if (sections < 1 || sections > kMost) return node.corrupt(fmt::format("splits into {} parts", sections));
+    for (int64_t i = 0; i < sections; ++i) sizes.push_back(*length / sections + (i < *length % sections ? 1 : 0));
+  }
+  give_split(node, x, axis, sizes);
+}
+
 void import_unbind(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
   const int64_t axis = node.axis(node.integer("dim", 0), node.rank(x));
@@ -277,6 +305,7 @@ constexpr OperatorRow kMovement[] = {
     {"aten.fliplr", import_flip_matrix, Op::kSlice},
     {"aten.flipud", import_flip_matrix, Op::kSlice},
     {"aten.hstack", import_stack_along, Op::kConcat},
+    {"aten.hsplit", import_sections, Op::kSplit, Alias::kView},
     {"aten.meshgrid", import_meshgrid},
     {"aten.pad", import_pad, Op::kPad},
     {"aten.pixel_shuffle", import_pixel_shuffle, Op::kDepthToSpace},
@@ -292,12 +321,14 @@ constexpr OperatorRow kMovement[] = {
     {"aten.split", import_split, Op::kSplit, Alias::kView},
     {"aten.split_with_sizes", import_split, Op::kSplit, Alias::kView},
     {"aten.stack", import_stack, Op::kConcat},
+    {"aten.tensor_split", import_sections, Op::kSplit, Alias::kView},
     {"aten.tile", import_repeat, Op::kTile},
     {"aten.unsafe_chunk", import_split, Op::kSplit},
     {"aten.unsafe_split", import_split, Op::kSplit},
     {"aten.unsafe_split_with_sizes", import_split, Op::kSplit},
     {"aten.unbind", import_unbind, Op::kSplit, Alias::kView},
     {"aten.unfold", import_unfold, Op::kGather, Alias::kView},
+    {"aten.vsplit", import_sections, Op::kSplit, Alias::kView},
     {"aten.vstack", import_stack_along, Op::kConcat},
 };
 

@@ -36,6 +36,10 @@ void import_take_along(NodeImport& node, Op) {
   node.give(node.b.add(Op::kGatherElements, {x, node.tensor("indices")}, {{"axis", node.axis(node.integer("dim", 0), node.rank(x))}}));
 }
 
+void import_take(NodeImport& node, Op op) {
+  node.give(node.b.add(op, {node.b.reshape(node.tensor("self"), {-1}), node.tensor("index")}, {{"axis", int64_t{0}}}));
+}
+
 /// The tensors that select, and the axes that they select from.
 struct Indices {
   std::vector<ValueId> tensors;
@@ -206,6 +210,7 @@ constexpr OperatorRow kSelection[] = {
     {"aten.select_scatter", import_select_scatter},
     {"aten.slice_scatter", import_slice_scatter},
     {"aten.sort", import_sort, Op::kTopK},
+    {"aten.take", import_take, Op::kGather},
     {"aten.topk", import_top_k, Op::kTopK},
     {"aten.tril", import_triangle, Op::kTrilu},
     {"aten.triu", import_triangle, Op::kTrilu},

@@ -11,7 +11,7 @@ import torch_recipe
 
 LONG = os.environ.get("SERIN_LONG") == "1"
 # Those that run in every test: each has operators that no other has, or is a network that everybody serves.
-LAYERS = {"cells", "complexes", "diagonals", "distances", "fourier", "functions", "orders", "quantiles", "scans", "scatters", "signals", "windows"}  # torch_layers.py
+LAYERS = {"cells", "choices", "complexes", "diagonals", "distances", "fourier", "functions", "orders", "quantiles", "scans", "scatters", "signals", "windows"}  # torch_layers.py
 ALWAYS = LAYERS | {"bert_tiny_sdpa", "complex_rotary", "convnext_tiny", "gpt2_past", "llama", "log_mel_encoder", "lstm_tagger", "mobilenet_v3_small", "resnet18", "swin_small", "t5_encoder", "unet", "vit_small", "yolo"}
 CORE = {"bert_tiny_sdpa", "complex_rotary", "complexes", "fourier", "log_mel_encoder", "mobilenet_v3_small", "scatters", "signals", "swin_small", "windows"}
 CASES = [(name, spelling) for name in torch_recipe.NAMES for spelling in ("aten", "core")]

@@ -110,6 +110,19 @@ class Quantiles(nn.Module):
         return [*one, *several, *kinds, *skipping, torch.where(x > torch.quantile(x, 0.9, 2, keepdim=True), x, 0)]
 
 
+class Choices(nn.Module):
+    """Less frequent functions of binary.cc, distances.cc, movement.cc, images.cc."""
+
+    def forward(self, x, y, theta):
+        gaps, zero = torch.where(x > 0.8, torch.nan, x), torch.where(y > 0, 0.0, -0.0) * x
+        numbers = torch.fmax(gaps, y), torch.fmin(y, gaps), torch.heaviside(x.round(), y), torch.copysign(x, zero), torch.signbit(zero).float(), torch.float_power(x.abs(), 1.5).float()
+        infinite = torch.isposinf(1 / x.round()).float(), torch.isneginf(-1 / x.round()).float(), torch.special.expit(x), torch.special.logit(torch.sigmoid(x))
+        vectors = torch.linalg.cross(x[:, :, :3], y[:, :, 3:6]), torch.cross(x[:, 1:4], y[:, :3], dim=1), torch.linalg.cross(x[:, :, :3], y[0, 0, :3].expand(1, 1, 3)), torch.take(x[0], torch.tensor([[0, 9], [30, 4]]))
+        parts = *torch.tensor_split(x, 3, 2), *torch.tensor_split(x, (1, 3), 1), torch.hsplit(x, 5)[3], torch.vsplit(x[0], [2])[1]
+        grids = F.affine_grid(theta, [theta.shape[0], 1, 4, 6], align_corners=False), F.affine_grid(theta, [theta.shape[0], 1, 3, 5], align_corners=True)
+        return [*(each.nan_to_num(-7) for each in numbers), *infinite, *vectors, *parts, *grids]
+
+
 class LogMelEncoder(nn.Module):
     """Sound -> features: the spectrogram of Whisper's front end, two convolutions, one layer of a transformer."""
 
@@ -183,6 +196,7 @@ SPECTRA = {
     "scans": (Scans, {"x": ([2, 5, 7], "", BATCH)}),
     "orders": (Orders, {"x": ([2, 5, 7], "", {}), "ids": ([2, 5, 7], "<3", {})}),
     "quantiles": (Quantiles, {"x": ([2, 5, 7], "", {})}),
+    "choices": (Choices, {"x": ([2, 5, 7], "", BATCH), "y": ([2, 5, 7], "", BATCH), "theta": ([2, 2, 3], "", BATCH)}),
     "log_mel_encoder": (LogMelEncoder, {"sound": ([2, 800], "", BATCH)}),
     "complex_rotary": (ComplexRotaryDecoder, {"ids": ([2, 10], "<128", {0: "batch", 1: "seq"})}),
 }
