@@ -62,6 +62,15 @@ bool is_bound_to(const Descriptor& socket, const std::string& address, uint16_t 
   return asked && bound.host() == asked->host() && (port == 0 || bound.port() == port);
 }
 
+Result<Descriptor> listen_at(const std::string& address, uint16_t port) {
+  const auto at = net::Address::parse(address == "localhost" ? "127.0.0.1" : address, port);
+  if (!at) return Error{Code::kInvalidArgument, fmt::format("'{}' is not an IP address", address)};
+  net::Socket socket;
+  if (const int failure = net::Socket::listen(*at, socket))
+    return Error{Code::kUnavailable, fmt::format("cannot listen on {}:{}: {}", address, port, std::strerror(failure))};
+  return Descriptor::duplicate(socket.descriptor());
+}
+
 ListeningSockets sockets_of_systemd() {
   ListeningSockets sockets;
   if (number_of("LISTEN_PID") != ::getpid()) return sockets;

@@ -47,6 +47,8 @@ struct ListeningSockets {
 
 /// Port 0 matches any port.
 bool is_bound_to(const Descriptor& socket, const std::string& address, uint16_t port);
+/// A socket that listens there. Fails with what the system says, for instance because another process has the port.
+Result<Descriptor> listen_at(const std::string& address, uint16_t port);
 /// Returns the sockets that systemd passes (sd_listen_fds): the first for data, the second for the admin API.
 ListeningSockets sockets_of_systemd();
 

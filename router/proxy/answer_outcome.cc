@@ -38,10 +38,8 @@ void look_again(Outcome& outcome, const std::optional<AnswerBody>& body) {
 
 Outcome outcome_of(int status) {
   if (status >= 500) return Outcome::kError;
-  if (status == 401 || status == 403 || status == 429 || status == 499) return Outcome::kNeutral;
-  if (status >= 400) return Outcome::kRejected;
-  if (status >= 300 || status < 200) return Outcome::kNeutral;
-  return Outcome::kOk;
+  if (status == 429 || status == 499) return Outcome::kNeutral;
+  return status >= 200 && status < 300 ? Outcome::kOk : Outcome::kRejected;
 }
 
 /// As that of HTTP which means the same; but a call knows its deadline on both sides, and whoever is first says that it has passed.

@@ -26,9 +26,9 @@ struct BatchId {
 enum class Outcome : uint8_t {
   kOk,        ///< 2xx, well formed
   kError,     ///< 5xx, cut off, malformed, no connection, NaN/Inf in the outputs: a bad event of `err`
-  kRejected,  ///< 4xx except 401, 403, 429, 499: a bad event of `rej`
+  kRejected,  ///< 3xx, and 4xx except 429 and 499: a bad event of `rej`. A client that is to blame meets both versions
   kDeadline,  ///< still in flight when its deadline passed: a bad event of `dl`
-  kNeutral,   ///< 401, 403, 429, 499, 3xx: no information about the version
+  kNeutral,   ///< 429, 499: no information about the version
 };
 
 inline bool is_failure(Outcome outcome) {

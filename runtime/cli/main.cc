@@ -1,7 +1,10 @@
 // main.cc: the command line. A usage mistake is one line and exit code 2.
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 #include "runtime/base/version.h"
@@ -49,6 +52,20 @@ int main(int argc, char** argv) {
   return exit_code;
 }
 
+/// Whether standard output took all that was printed; says so if not. A server's is a log, whose reader may have gone.
+bool output_is_whole() {
+  struct sigaction broken_pipe = {};
+  sigaction(SIGPIPE, nullptr, &broken_pipe);
+  if (broken_pipe.sa_handler == SIG_IGN) return true;
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  std::fprintf(stderr, "serin: standard output was not written as a whole%s%s\n", errno ? ": " : "", errno ? std::strerror(errno) : "");
+  return false;
+}
+
 }  // namespace serin::cli
 
-int main(int argc, char** argv) { return serin::cli::main(argc, argv); }
+int main(int argc, char** argv) {
+  const int exit_code = serin::cli::main(argc, argv);
+  return serin::cli::output_is_whole() ? exit_code : serin::cli::kCannotRun;
+}

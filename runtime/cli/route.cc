@@ -192,6 +192,19 @@ bool Route::leads_elsewhere() const {
   return !file.empty() && file != file_;
 }
 
+/// Listens where `next` wants to and the old sockets do not. Before rollouts are handed over: a file that is refused must leave no trace in their history.
+Status bind_new(const router::RouterConfig& next, ListeningSockets& sockets) {
+  const auto bind = [](const char* key, const router::Listen& listen, router::Descriptor& socket) -> Status {
+    if (router::is_bound_to(socket, listen.address, listen.port)) return {};
+    auto made = router::listen_at(listen.address, listen.port);
+    if (!made) return made.error().in(key);
+    socket = *std::move(made);
+    return {};
+  };
+  SERIN_CHECK(bind("admin", next.admin.listen, sockets.admin));
+  return bind("listen", next.listen, sockets.data);
+}
+
 /// `again`: what was refused before. The same refusal is then no news.
 void Route::reload(bool again) {
   if (!again) refused_for_.clear();
@@ -205,6 +218,7 @@ void Route::reload(bool again) {
   if (auto access = router::Access::open(next->admin, unused); !access) return refuse(access.error().in("admin"));
   running_->hand_endpoints_to(*next);
   ListeningSockets sockets = running_->sockets();
+  if (auto bound = bind_new(*next, sockets); !bound) return refuse(bound.error());
   learned_ = running_->hand_over_store();
   auto generation = Generation::start(*next, *loops_, std::move(sockets), &learned_);
   if (!generation) {

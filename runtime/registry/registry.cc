@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "runtime/registry/folder_lock.h"
@@ -121,6 +122,9 @@ Result<Added> Registry::add(const std::string& model, const Addition& addition, 
     made.files.push_back({"serin.yaml", file.digest, file.size, /*settings=*/true});
   }
   made.content = content_of(made.files);
+  if (!addition.number && !versions.empty() && versions.back().number == std::numeric_limits<decltype(made.number)>::max())
+    return Error{Code::kFailedPrecondition,
+                 fmt::format("no number follows {}:{}; name a free one with --version", model, versions.back().number)};
   made.number = addition.number.value_or(versions.empty() ? 1 : versions.back().number + 1);
   if (const auto same = std::ranges::find(versions, made.content, &Version::content); same != versions.end()) {
     const std::string name = fmt::format("{}:{}", model, same->number);

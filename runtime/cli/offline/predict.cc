@@ -105,6 +105,9 @@ int run_predict(const PredictOptions& options) {
   const OpenedRun opened = open_run(options.run);
   if (!opened.run) return fail_predict(opened.failure.error, opened.failure.exit_code);
   const OpenRun& run = *opened.run;
+  std::error_code ignored;  // what cannot be looked at is named when it is opened
+  if (std::filesystem::equivalent(options.out, options.run.data, ignored))
+    return fail_predict(invalid(options.out + ": is the data itself; the result needs a file of its own"), kUsage);
   ColumnMap map = run.map;
   const size_t first_kept = map.columns.size();
   std::vector<std::string> names;

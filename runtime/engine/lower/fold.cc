@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/functors.h"
@@ -67,7 +68,11 @@ Result<Constants> fold_range(const graph::Constant& start, const graph::Constant
   std::byte* memory = nullptr;
   auto result = graph::make_mutable_constant(start.dtype, Shape{static_cast<int64_t>(count)}, &memory);
   for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
-    const T value = kernels::cast<T>(from + kernels::cast<C>(i) * step);
+    T value;
+    if constexpr (std::is_integral_v<T>)  // modulo 2^64: i * step may overflow where the sum does not
+      value = static_cast<T>(static_cast<uint64_t>(from) + static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
+    else
+      value = kernels::cast<T>(from + kernels::cast<C>(i) * step);
     std::memcpy(memory + static_cast<size_t>(i) * sizeof(T), &value, sizeof(T));
   }
   return Constants{std::move(result)};

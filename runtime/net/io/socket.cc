@@ -91,6 +91,14 @@ Socket::Done Socket::write(std::string_view first, std::string_view second) {
   return tls_ ? tls_->write(first, second) : send_to(descriptor_, first, second);
 }
 
+int Socket::listen(const Address& address, Socket& socket) {
+  socket = Socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  const bool listens = socket.open() && ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+                       ::bind(socket.descriptor(), address.get(), address.size) == 0 && ::listen(socket.descriptor(), kListenBacklog) == 0;
+  return listens ? 0 : errno;
+}
+
 int Socket::connect(const Address& address, Socket& socket) {
   socket = Socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.open()) return errno;

@@ -33,6 +33,8 @@ struct Address {
 
 class TlsStream;
 
+constexpr int kListenBacklog = 4096;
+
 class Socket {
  public:
   Socket();
@@ -61,6 +63,8 @@ class Socket {
   void set_tls(std::unique_ptr<TlsStream> tls);
   TlsStream* tls() const { return tls_.get(); }
 
+  /// 0: `socket` listens there; otherwise why not.
+  static int listen(const Address& address, Socket& socket);
   /// 0 or EINPROGRESS: connected or in progress (a write event reports the end).
   static int connect(const Address& address, Socket& socket);
   /// The result of a connect in progress: 0 if it is connected.

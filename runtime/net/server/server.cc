@@ -26,7 +26,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kAcceptsPerWake = 64;  // then the other connections of this thread have their turn
-constexpr int kBacklog = 4096;
 
 Error listen_error(const ServerOptions& options, int failure) {
   const std::string message =
@@ -75,12 +74,7 @@ Status Server::State::Acceptor::listen() {
   if (options.listening >= 0) return adopt_listening();
   auto address = Address::parse(options.address == "localhost" ? "127.0.0.1" : options.address, options.port);
   if (!address) return Error{Code::kInvalidArgument, "listener '" + options.name + "': '" + options.address + "' is not an IP address"};
-  socket = Socket(::socket(address->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  if (!socket.open() || ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::bind(socket.descriptor(), address->get(), address->size) != 0 || ::listen(socket.descriptor(), kBacklog) != 0) {
-    return listen_error(options, errno);
-  }
+  if (const int failure = Socket::listen(*address, socket)) return listen_error(options, failure);
   ::getsockname(socket.descriptor(), address->get(), &address->size);
   port = address->port();
   return {};
@@ -156,7 +150,7 @@ void Server::State::Acceptor::hand_over(int descriptor, const Address& peer) {
 
 void Server::State::Acceptor::close() {
   if (!socket.open()) return;
-  accept_waiting(kBacklog);  // who is in the backlog has been promised an answer
+  accept_waiting(kListenBacklog);  // who is in the backlog has been promised an answer
   loop.unwatch(socket.descriptor());
   socket.close();
   pause.cancel();

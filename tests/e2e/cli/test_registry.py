@@ -66,6 +66,13 @@ def test_a_version_is_added_tagged_pulled_and_served(registry, tmp_path):
     assert server.end() == 0
 
 
+def test_no_version_follows_the_largest_number(registry):
+    """Counting on would begin at 0 again, and the next version would take its place."""
+    add(registry, 1, "--version", str(2**64 - 1))
+    assert f"no number follows digits:{2**64 - 1}; name a free one with --version" in refused("add", registry, "digits", DIGITS / "2")
+    assert add(registry, 2, "--version", "7")["version"] == 7 and sorted(versions(registry)) == [7, 2**64 - 1]
+
+
 def test_equal_contents_are_one_version(registry, tmp_path):
     first = add(registry, 1)
     copy = tmp_path / "copy/model.onnx"

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import subprocess
 
 import numpy as np
 import onnx
@@ -10,7 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 from backends import Faults
-from conftest import DATA, MODELS, serin
+from conftest import DATA, MODELS, SERIN, serin
 
 DIGIT = MODELS / "digits/1/model.onnx"
 FIXTURES = sorted(path.name for path in DATA.iterdir() if (path / "model.onnx").exists())
@@ -105,6 +106,18 @@ def test_check_allows_what_it_is_told_to(tmp_path):
 
 
 # --- bench --------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [["inspect", MODELS / "digits/1/model.onnx"], ["eval", MODELS / "digits/1", MODELS / "digits/eval.npz", "--json"]])
+def test_a_full_disk_behind_standard_output_is_no_success(command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([SERIN, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert done.returncode == 3 and done.stderr.startswith("serin: standard output was not written as a whole"), done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {SERIN} inspect {MODELS}/digits/1/model.onnx | head -1"], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.count("\n") == 1 and done.stderr == "" and done.returncode in (0, 141)
 
 
 def test_bench_measures():

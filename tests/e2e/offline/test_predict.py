@@ -2,6 +2,8 @@
 
 import csv
 import json
+import pathlib
+import shutil
 import signal
 import subprocess
 
@@ -230,12 +232,17 @@ def test_a_run_without_one_good_row_fails(tmp_path):
     ([DIGITS / "2", EVAL, "o.csv", "--keep", "name"], "--keep: there is no column 'name'"),
     ([DIGITS / "2", EVAL, "o.npz", "--shard", "3/2"], "--shard 3/2: must be NUMBER/COUNT"),
     ([DIGITS / "2", EVAL, "o.npz", "--isa", "mmx"], "instruction set 'mmx'"),
+    ([DIGITS / "2", "data.npz", "data.npz"], "data.npz: is the data itself; the result needs a file of its own"),
+    ([DIGITS / "2", "data.npz", "link.npz"], "link.npz: is the data itself"),
     ([DIGITS / "2", EVAL, "missing/folder/o.npz"], "missing/folder/o.npz.work: cannot be made"),
     ([DIGITS / "2", EVAL, "o.npz", "--work", "/proc/none"], "/proc/none: cannot be made"),
 ])
 def test_mistakes_are_named(tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
+    shutil.copy(EVAL, "data.npz")
+    pathlib.Path("link.npz").symlink_to("data.npz")
     assert message in refused(*arguments)
+    assert pathlib.Path("data.npz").read_bytes() == EVAL.read_bytes()
 
 
 def test_a_compressed_archive_gives_the_same_answers(digits, tmp_path, monkeypatch):

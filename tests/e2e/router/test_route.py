@@ -205,6 +205,9 @@ BAD_CANARIES = {
     "answers are NaN": (Faults(nan=True), "err"),
     "every request is refused": (Faults(status=400), "rej"),
     "the model is not there": (Faults(status=404), "rej"),
+    "every request is sent elsewhere": (Faults(status=302), "rej"),
+    "no token is good": (Faults(status=401), "rej"),
+    "no client may ask": (Faults(status=403), "rej"),
     "no batch is named": (Faults(error_rate=1, batch=0), "err"),
     "whole batches fail": (Faults(error_rate=0.7, batch=8), "err"),
 }

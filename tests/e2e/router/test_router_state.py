@@ -5,13 +5,14 @@ import os
 import pathlib
 import random
 import signal
+import socket
 import time
 
 import pytest
 
 from backends import Faults
 from conftest import free_port, serin, wait_until
-from routers import Router, service, write_config
+from routers import Router, hold, reload, service, write_config
 from traffic import Traffic, ask
 
 KILLS = 1000 if os.environ.get("SERIN_LONG") else 100
@@ -112,6 +113,24 @@ def test_a_rollout_goes_on_after_a_restart(launch, backend, tmp_path):
     rollout = router.rollout()
     assert (rollout["id"], rollout["weight"], rollout["phase"]) == (started["rollout"]["id"], 25, "Progressing")
     assert {headers["x-serin-version"] for _, headers, _ in ask(router.url, 200)} == {"1", "2"}
+
+
+def test_a_refused_address_leaves_no_trace_in_the_history(launch, backend, tmp_path):
+    """Its port is another process's. The rollout was not taken apart for it, so the audit log has nothing to tell."""
+    services = service(backend("1"), backend("2"))
+    router = launch(write_config(tmp_path, services))
+    wait_until(lambda: router.healthy("2") == 1, 10, "health checked")
+    router.start_rollout(steps=[hold(30)])
+    assert router.command("pause").status == 200
+    before = router.history()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for more in {"listen": f"127.0.0.1:{port}"}, {"admin": {"listen": f"127.0.0.1:{port}", "rate": 0}}:
+            write_config(tmp_path, services, **more)
+            assert not reload(router)
+            wait_until(lambda key=next(iter(more)): f"is refused, what was read before stays in force: {key}: cannot listen on 127.0.0.1:{port}" in router.log,
+                       10, "why")
+    assert router.history() == before and router.rollout()["phase"] == "Paused" and ask(router.url, 1)[0][0] == 200
 
 
 def test_two_routers_on_one_store(launch, backend, tmp_path):

@@ -46,10 +46,11 @@ TEST(OutcomeOf, Statuses) {
   const struct {
     int status;
     Outcome outcome;
-  } cases[] = {{200, Outcome::kOk},       {204, Outcome::kOk},      {304, Outcome::kNeutral},  {400, Outcome::kRejected},
-               {401, Outcome::kNeutral},  {403, Outcome::kNeutral}, {404, Outcome::kRejected}, {413, Outcome::kRejected},
-               {422, Outcome::kRejected}, {429, Outcome::kNeutral}, {499, Outcome::kNeutral},  {500, Outcome::kError},
-               {502, Outcome::kError},    {503, Outcome::kError},   {504, Outcome::kError},    {599, Outcome::kError}};
+  } cases[] = {{200, Outcome::kOk},       {204, Outcome::kOk},       {302, Outcome::kRejected}, {304, Outcome::kRejected},
+               {400, Outcome::kRejected}, {401, Outcome::kRejected}, {403, Outcome::kRejected}, {404, Outcome::kRejected},
+               {413, Outcome::kRejected}, {422, Outcome::kRejected}, {429, Outcome::kNeutral},  {499, Outcome::kNeutral},
+               {500, Outcome::kError},    {502, Outcome::kError},    {503, Outcome::kError},    {504, Outcome::kError},
+               {599, Outcome::kError}};
   for (const auto& [status, outcome] : cases) EXPECT_EQ(outcome_of(status), outcome) << status;
 }
 
