@@ -18,7 +18,7 @@ Prepared deform_conv(const Simd& simd, const OpDesc& desc, PrepareContext& conte
 Prepared pool_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pool: maxima in i8 and u8 over one or two spatial axes.
 Prepared max_pool_bytes(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
-/// Where, of elements of four bytes.
+/// Where, of numbers and bool.
 Prepared select(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pad, by runs.
 Prepared pad(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

@@ -1,4 +1,4 @@
-// plain_loops.cc: Unary and Binary for the types and functions that the vector loops of simd/ lack: integers of 32 and 64 bits, f64, bool,
+// plain_loops.cc: Unary and Binary for the types and functions that the vector loops of simd/ lack: integers of 8, 32 and 64 bits, f64, bool,
 // Mod of floats, and tests of floats. There is one loop for each function and type, over runs that are dense or one value. The compiler
 // turns most of them into the vector code that every x86-64 has.
 
@@ -108,6 +108,8 @@ Loop bool_loop(BinaryFn fn) {
 
 Loop loop_for(BinaryFn fn, DType dtype) {
   switch (dtype) {
+    case DType::kInt8: return number_loop<int8_t>(fn);
+    case DType::kUInt8: return number_loop<uint8_t>(fn);
     case DType::kInt32: return number_loop<int32_t>(fn);
     case DType::kInt64: return number_loop<int64_t>(fn);
     case DType::kFloat32: return fn == BinaryFn::kFMod ? run<float, float, BinaryFn::kFMod> : nullptr;

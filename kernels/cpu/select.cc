@@ -1,4 +1,4 @@
-// select.cc: Where, for elements of four and eight bytes. Axes are collapsed, so that the innermost one is as long as broadcasting allows.
+// select.cc: Where. Axes are collapsed, so that the innermost one is as long as broadcasting allows.
 // Along it each operand is either one value or a run.
 
 #include "kernels/cpu/image.h"
@@ -12,6 +12,22 @@ namespace {
 
 template <class T>
 using SelectLoop = void (*)(const bool* condition, int64_t c_step, const T* a, int64_t a_step, const T* b, int64_t b_step, T* y, int64_t n);
+
+/// For what the loops of simd/ lack. Both sides are read, so that there is no branch.
+template <class T>
+void select_plain(const bool* condition, int64_t c_step, const T* a, int64_t a_step, const T* b, int64_t b_step, T* y, int64_t n) {
+  if (c_step == 1 && a_step == 1 && b_step == 1) {
+    for (int64_t i = 0; i < n; ++i) {
+      const T mask = static_cast<T>(-static_cast<T>(condition[i]));
+      y[i] = static_cast<T>((a[i] & mask) | (b[i] & ~mask));
+    }
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const T left = a[i * a_step], right = b[i * b_step];
+    y[i] = condition[i * c_step] ? left : right;
+  }
+}
 
 template <class T>
 Prepared make_select(SelectLoop<T> loop) {
@@ -47,7 +63,16 @@ Prepared select(const Simd& simd, const OpDesc& desc, PrepareContext&, std::stri
   if (desc.inputs[1].dtype != dtype || desc.inputs[2].dtype != dtype) return refuse(why, "operands differ in dtype");
   if (dtype_size(dtype) == 4) return make_select<float>(simd.image->select);
   if (dtype_size(dtype) == 8) return make_select<int64_t>(simd.image->select_wide);
-  return refuse(why, "only elements of four or eight bytes");
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kInt8:
+    case DType::kUInt8: return make_select<uint8_t>(select_plain<uint8_t>);
+    case DType::kInt16:
+    case DType::kUInt16:
+    case DType::kFloat16:
+    case DType::kBFloat16: return make_select<uint16_t>(select_plain<uint16_t>);
+    default: return refuse(why, "no loop for this dtype");
+  }
 }
 
 }  // namespace serin::kernels::cpu

@@ -193,6 +193,18 @@ TEST_P(AlongAxis, SelectOfEightBytes) {
   }
 }
 
+TEST_P(AlongAxis, SelectOfSmallElements) {
+  for (const DType dtype : {kBool, DType::kInt8, DType::kUInt8, DType::kInt16, DType::kFloat16, DType::kBFloat16}) {
+    for (const Shape& small : {Shape{6, 150}, Shape{150}, Shape{6, 1}, Shape{}}) {
+      const Tensor condition = random_integers(kBool, {6, 150}, 1), a = random_integers(dtype, {6, 150}, 2, 0, 100);
+      const Tensor b = random_integers(dtype, small, 3, 0, 100);
+      expect_match({.op = Select{}, .inputs = {condition, a, b}, .outputs = {{dtype, {6, 150}}}}, {0, 0});
+      expect_match({.op = Select{}, .inputs = {condition, b, a}, .outputs = {{dtype, {6, 150}}}}, {0, 0});
+      expect_match({.op = Select{}, .inputs = {random_integers(kBool, small, 4), a, a}, .outputs = {{dtype, {6, 150}}}}, {0, 0});
+    }
+  }
+}
+
 TEST_P(AlongAxis, QuestionsAboutFloats) {
   expect_match({.op = Unary{UnaryFn::kIsNaN}, .inputs = {special_values({999})}, .outputs = {{kBool, {999}}}});
   for (const float sign : {-1.f, 0.f, 1.f})

@@ -81,7 +81,7 @@ TEST_P(Norms, ModOfFloatsIsExact) {
 
 TEST_P(Norms, BinaryOnIntegersAndBool) {
   const std::pair<Shape, Shape> shapes[] = {{{3, 37}, {3, 37}}, {{3, 37}, {37}}, {{3, 1}, {1, 37}}, {{1}, {5, 9}}, {{0, 4}, {4}}};
-  for (const DType dtype : {DType::kInt32, DType::kInt64, DType::kBool}) {
+  for (const DType dtype : {DType::kInt8, DType::kUInt8, DType::kInt32, DType::kInt64, DType::kBool}) {
     for (const auto& [a, b] : shapes) {
       for (int fn = 0; fn <= static_cast<int>(BinaryFn::kXor); ++fn) {
         const auto op = static_cast<BinaryFn>(fn);
