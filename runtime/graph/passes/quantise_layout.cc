@@ -31,9 +31,11 @@ class Region {
   }
 
  private:
-  bool is_image(ValueId value) const {
+  /// With one or two spatial axes.
+  bool is_image(ValueId value) const { return (rank_of(value) == 3 || rank_of(value) == 4) && is_byte(graph_.value(value).type.dtype); }
+  size_t rank_of(ValueId value) const {
     const Dims* dims = dims_of_value(graph_, value);
-    return dims && dims->size() == 4 && is_byte(graph_.value(value).type.dtype);
+    return dims ? dims->size() : 0;
   }
 
   void move(NodeId id) {
@@ -45,7 +47,7 @@ class Region {
         if (is_image(graph_.input(id, 0))) replace(id, node.op, {0, 9});
         return;
       case Op::kMaxPool:
-        if (is_image(graph_.input(id, 0)) && twins_.contains(graph_.input(id, 0))) replace(id, Op::kQuantizedMaxPool, {0});
+        if (rank_of(graph_.input(id, 0)) == 4 && twins_.contains(graph_.input(id, 0))) replace(id, Op::kQuantizedMaxPool, {0});
         return;
       case Op::kQuantizedBinary:
         if (twins_.contains(graph_.input(id, 0)) && twins_.contains(graph_.input(id, 3)) && pairs_images(id))
@@ -55,7 +57,8 @@ class Region {
         if (node.integer("axis", 0) == 1 && std::ranges::all_of(node.inputs, [this](ValueId part) { return twins_.contains(part); })) {
           std::vector<size_t> all(node.inputs.size());
           std::iota(all.begin(), all.end(), size_t{0});
-          graph_.node(replace(id, node.op, all, false)).attributes["axis"] = int64_t{3};
+          const auto last = static_cast<int64_t>(rank_of(graph_.output(id))) - 1;
+          graph_.node(replace(id, node.op, all, false)).attributes["axis"] = last;
         }
         return;
       case Op::kQuantizedLookup:
@@ -80,7 +83,9 @@ class Region {
   ValueId twin_of(ValueId value) {
     const auto found = twins_.find(value);
     if (found != twins_.end()) return found->second;
-    return twins_[value] = transposed(value, {0, 2, 3, 1}, graph_.value(value).name + ".channels_last");
+    const bool line = rank_of(value) == 3;
+    return twins_[value] = transposed(value, line ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 2, 3, 1},
+                                      graph_.value(value).name + ".channels_last");
   }
 
   /// The node again, reading the twins of `images` (operands), and its result turned back for whoever is not of the region.
@@ -97,7 +102,9 @@ class Region {
     const ValueId after = graph_.output(fresh);
     graph_.value(after).type.dtype = graph_.value(before).type.dtype;
     graph_.value(after).name = graph_.value(before).name + ".channels_last";
-    const ValueId back = transposed(after, {0, 3, 1, 2}, name + ".channels_first");
+    const bool line = rank_of(before) == 3;
+    const ValueId back =
+        transposed(after, line ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 3, 1, 2}, name + ".channels_first");
     graph_.value(back).name = graph_.value(before).name;
     graph_.value(back).type = graph_.value(before).type;
     graph_.replace_uses(before, back);

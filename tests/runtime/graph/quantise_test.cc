@@ -336,6 +336,19 @@ TEST(QuantiseLayout, TransposesAtTheBordersOfARegionOnly) {
   )"));
 }
 
+TEST(QuantiseLayout, TakesOneSpatialAxisToo) {
+  const std::string text = after(R"(
+    x: u8[n,4,9]
+    a = QLinearConv(x, s[]{0.5}, z:u8[]{0}, w:i8[6,4,3], ws[6], wz:i8[]{0}, s, z)
+    y = Concat(a, a, axis=1)
+    return y
+  )",
+                                 QuantiseLayout());
+  EXPECT_THAT(text, testing::HasSubstr("x.channels_last = Transpose(x, perm=[0,2,1])"));
+  EXPECT_THAT(text, testing::HasSubstr("y.channels_last = Concat(a.channels_last, a.channels_last, axis=2)"));
+  EXPECT_THAT(text, testing::HasSubstr("y = Transpose(y.channels_last, perm=[0,2,1])"));
+}
+
 TEST(QuantiseLayout, JoinsAndFactorsOfChannelsStayInTheRegion) {
   const std::string text = after(R"(
     x: u8[n,4,5,5]
