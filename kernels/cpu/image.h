@@ -2,12 +2,18 @@
 // elements.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <string>
+
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd/image.h"
 
 namespace serin::kernels::cpu {
 
-/// Resize of the last two axes, or of one of them.
+/// The first of the two neighbouring axes that a Resize may change; nothing if it changes others.
+std::optional<size_t> resized_rows(const OpDesc& desc, std::string& why);
+/// Resize of two axes that lie side by side, or of one axis.
 Prepared resize(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared grid_sample(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared conv_transpose(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

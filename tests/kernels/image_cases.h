@@ -45,6 +45,37 @@ void for_resizes(F&& match) {
   match(resize("cubic", "half_pixel", {2, 21, 40}, 30, 11, true), Tolerance{1e-5, 1e-6});
 }
 
+/// The two axes before the last one, which has the elements of a pixel; then the first axes of many, and one axis alone.
+template <class F>
+void for_pixels(F&& match, DType dtype = kF32, Tolerance tolerance = {1e-5, 1e-6}) {
+  const auto check = [&](const std::string& mode, const std::string& coordinates, bool antialias, const Shape& x, const Shape& y) {
+    Generic op{"Resize", {}};
+    op.attributes.set("mode", mode);
+    op.attributes.set("coordinate_transformation_mode", coordinates);
+    op.attributes.set("antialias", int64_t{antialias});
+    const Tensor sizes({static_cast<int64_t>(y.rank())}, Integers(y.begin(), y.end()));
+    const Tensor images = dtype == kF32 ? random_tensor(x, 1) : random_integers(dtype, x, 1, dtype == DType::kUInt8 ? 0 : -128, 127);
+    match(Case{.op = op, .inputs = {images, absent(), absent(), sizes}, .outputs = {{dtype, y}}}, tolerance);
+  };
+  for (const std::string mode : {"nearest", "linear", "cubic"}) {
+    for (const std::string coordinates : {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric"}) {
+      SCOPED_TRACE(mode + " " + coordinates);
+      for (const int64_t pixel : {1, 2, 3, 8, 17, 64}) {
+        check(mode, coordinates, false, {2, 5, 7, pixel}, {2, 10, 14, pixel});
+        check(mode, coordinates, false, {1, 9, 13, pixel}, {1, 4, 40, pixel});
+      }
+      check(mode, coordinates, false, {1, 7, 11, 3}, {1, 90, 5, 3});  // more rows than one strip
+      check(mode, coordinates, false, {4, 5, 3, 2, 2}, {8, 7, 3, 2, 2});
+      check(mode, coordinates, false, {6, 4, 5}, {9, 4, 5});
+      check(mode, coordinates, false, {2, 6, 4, 5}, {2, 3, 4, 5});
+    }
+  }
+  for (const std::string mode : {"linear", "cubic"}) {
+    check(mode, "half_pixel", true, {1, 21, 40, 3}, {1, 6, 11, 3});
+    check(mode, "half_pixel", true, {1, 21, 40, 16}, {1, 30, 11, 16});
+  }
+}
+
 struct Deconvolution {
   Shape x, weight;
   Integers strides, dilations, pads;

@@ -18,6 +18,16 @@ using Integers = std::vector<int64_t>;
 TEST_P(Images, ResizeLargerAndSmallerOnEitherAxis) {
   images::for_resizes([&](const Case& c, Tolerance tolerance) { expect_match(c, tolerance); });
 }
+TEST_P(Images, ResizeOfPixels) {
+  images::for_pixels([&](const Case& c, Tolerance tolerance) { expect_match(c, tolerance); });
+}
+TEST_P(Images, ResizeWhoseScalesRoundToTheSameSize) {
+  Case c{.op = Generic{"Resize", {}},
+         .inputs = {random_tensor({3, 4, 5}, 1), images::absent(), floats({3}, {1.3f, 2, 2})},
+         .outputs = {{kF32, {3, 8, 10}}}};
+  set(c, "mode", "linear");
+  expect_match(c);
+}
 TEST_P(Images, ConvTransposeOfEveryWindow) {
   images::for_deconvolutions([&](const Case& c, Tolerance tolerance) { expect_match(c, tolerance); });
 }
