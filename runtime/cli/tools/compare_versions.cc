@@ -33,6 +33,7 @@ std::vector<TensorView> views_of(std::span<const engine::Value> values) {
 template <class T>
 std::vector<T> in_order(std::span<const T> all, const std::vector<size_t>& order) {
   std::vector<T> ordered;
+  ordered.reserve(order.size());
   for (const size_t index : order) ordered.push_back(all[index]);
   return ordered;
 }
@@ -141,6 +142,7 @@ Result<ComparedSet> VersionPair::compare_request(const CompareInputs& inputs, co
   SERIN_TRY(const int64_t rows, serving::rows_of_request(reference_.signature, first));
   const auto row_of = [](const std::vector<TensorView>& tensors, int64_t row) {
     std::vector<TensorView> one;
+    one.reserve(tensors.size());
     for (const TensorView& tensor : tensors) one.push_back(serving::rows_of(tensor, row, 1));
     return one;
   };

@@ -89,6 +89,7 @@ Result<std::vector<engine::Value>> read_values(const Restored& restored, const s
                  fmt::format("'{}' is a part of its inputs, and `redact` of router.yaml removed it before the request was kept", place)};
   SERIN_TRY(const protocol::InferRequest decoded, decode_recorded(request, restored.head, restored.target, signature));
   std::vector<engine::Value> values;
+  values.reserve(decoded.inputs.size());
   for (const TensorView& input : decoded.inputs) values.push_back(value_of(input));
   return values;
 }

@@ -180,8 +180,11 @@ void import_frequencies(NodeImport& node, Op) {
   if (n < 1 || n > kMost) return node.unsupported(fmt::format("{} frequencies", n));
   const bool half = node.node().target.find("rfftfreq") != std::string::npos;
   const double step = 1 / (static_cast<double>(n) * node.number("d", 1));
-  std::vector<double> values;
-  for (int64_t i = 0; i < (half ? n / 2 + 1 : n); ++i) values.push_back(static_cast<double>(!half && i >= (n + 1) / 2 ? i - n : i) * step);
+  std::vector<double> values(static_cast<size_t>(half ? n / 2 + 1 : n));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    values[i] = static_cast<double>(!half && at >= (n + 1) / 2 ? at - n : at) * step;
+  }
   const Shape shape{static_cast<int64_t>(values.size())};
   node.give(node.b.cast(node.b.constant(graph::make_constant(DType::kFloat64, shape, values.data())), node.result_dtype()));
 }
