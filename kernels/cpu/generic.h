@@ -16,8 +16,12 @@ Prepared hardmax(const Simd& simd, const OpDesc& desc, PrepareContext& context, 
 Prepared max_pool_indices(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared log_sum_exp(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
+/// Reduce: the largest and the smallest integers over axes side by side.
+Prepared reduce_integers(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared arg_max(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared cum_sum(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// MatMul in f64 and in integers of 32 and 64 bits.
+Prepared matmul_plain(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 
 /// 16-bit floats, computed as f32.
 Prepared unary_half(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);

@@ -20,12 +20,16 @@ Prepared conv_transpose(const Simd& simd, const OpDesc& desc, PrepareContext& co
 /// ConvTranspose over three spatial axes.
 Prepared conv_transpose_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 Prepared deform_conv(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// Col2Im over one or two spatial axes.
+Prepared col2im(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pool over three spatial axes.
 Prepared pool_volume(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pool: maxima in i8 and u8 over one or two spatial axes.
 Prepared max_pool_bytes(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Where, of numbers and bool.
 Prepared select(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
+/// CenterCropPad, by runs.
+Prepared center_crop_pad(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 /// Pad, by runs.
 Prepared pad(const Simd& simd, const OpDesc& desc, PrepareContext& context, std::string& why);
 

@@ -80,12 +80,13 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
       Rows{simd("cast", cpu::cast), ref_row(ref::cast)},                    // Cast
       conv_rows(simd, onednn.conv),                                         // Conv
       around({simd("matmul_f32_panels", cpu::matmul_fast)}, onednn.matmul,
-             {simd("matmul_f32_panels", cpu::matmul), ref_row(ref::matmul)}),  // MatMul
+             {simd("matmul_f32_panels", cpu::matmul), simd("matmul_plain", cpu::matmul_plain), ref_row(ref::matmul)}),  // MatMul
       Rows{simd("pool_f32_blocked", cpu::pool_blocked), simd("pool_f32", cpu::pool), simd("pool_f32_volume", cpu::pool_volume),
-           simd("max_pool_bytes", cpu::max_pool_bytes), ref_row(ref::pool)},                                     // Pool
-      Rows{simd("mean_f32_blocked", cpu::mean_blocked), simd("reduce_f32", cpu::reduce), ref_row(ref::reduce)},  // Reduce
-      Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},                                            // Softmax
-      Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},                                   // LayerNorm
+           simd("max_pool_bytes", cpu::max_pool_bytes), ref_row(ref::pool)},  // Pool
+      Rows{simd("mean_f32_blocked", cpu::mean_blocked), simd("reduce_f32", cpu::reduce), simd("reduce_integers", cpu::reduce_integers),
+           ref_row(ref::reduce)},                                               // Reduce
+      Rows{simd("softmax_f32", cpu::softmax), ref_row(ref::softmax)},           // Softmax
+      Rows{simd("layer_norm_f32", cpu::layer_norm), ref_row(ref::layer_norm)},  // LayerNorm
       Rows{simd("batch_norm_f32_blocked", cpu::batch_norm_blocked), simd("batch_norm_f32", cpu::batch_norm),
            ref_row(ref::batch_norm)},                                             // BatchNorm
       Rows{simd("strided_copy", cpu::strided_copy), ref_row(ref::strided_copy)},  // StridedCopy
@@ -100,10 +101,11 @@ KernelTable cpu_table(Isa isa, const onednn::Plugin& onednn) {
            simd("top_k_f32", cpu::top_k), simd("gather_elements", cpu::gather_elements), simd("hardmax_f32", cpu::hardmax),
            simd("max_pool_indices_f32", cpu::max_pool_indices), simd("log_sum_exp_f32", cpu::log_sum_exp), simd("resize_f32", cpu::resize),
            simd("conv_transpose_f32", cpu::conv_transpose), simd("conv_transpose_volume_f32", cpu::conv_transpose_volume),
-           simd("grid_sample_f32", cpu::grid_sample), simd("deform_conv_f32", cpu::deform_conv), ref_row(ref::generic)},  // Generic
-      Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},                                // ChannelBlocks
-      Rows{simd("pointwise_f32", cpu::pointwise), ref_row(ref::pointwise)},                                               // Pointwise
-      Rows{ref_row(ref::transfer)},                                                                                       // Transfer
+           simd("grid_sample_f32", cpu::grid_sample), simd("deform_conv_f32", cpu::deform_conv), simd("col2im", cpu::col2im),
+           simd("center_crop_pad", cpu::center_crop_pad), ref_row(ref::generic)},           // Generic
+      Rows{simd("channel_blocks_f32", cpu::channel_blocks), ref_row(ref::channel_blocks)},  // ChannelBlocks
+      Rows{simd("pointwise_f32", cpu::pointwise), ref_row(ref::pointwise)},                 // Pointwise
+      Rows{ref_row(ref::transfer)},                                                         // Transfer
   };
 }
 

@@ -66,7 +66,7 @@ TEST(BackendTest, AWrongPluginPathIsSaidAndNothingElseHappens) {
   const auto made = make_cpu_backend({.isa = Isa::kScalar, .onednn_path = "/nowhere/libserin_onednn.so"}, &note);
   EXPECT_THAT(note, StartsWith("cpu scalar, no oneDNN: "));
   EXPECT_THAT(note, HasSubstr("/nowhere/libserin_onednn.so"));
-  EXPECT_EQ(made->table()[Op(MatMul{}).index()].size(), 2u);
+  for (const KernelRow& row : made->table()[Op(MatMul{}).index()]) EXPECT_NE(row.name, "onednn");
 }
 
 TEST(BackendTest, AFileThatIsNoPluginIsRefused) {

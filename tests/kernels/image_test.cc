@@ -31,6 +31,41 @@ TEST_P(Images, ResizeWhoseScalesRoundToTheSameSize) {
 TEST_P(Images, ConvTransposeOfEveryWindow) {
   images::for_deconvolutions([&](const Case& c, Tolerance tolerance) { expect_match(c, tolerance); });
 }
+TEST_P(Images, Col2ImOfEveryWindow) {
+  struct Spread {
+    Integers image, block, strides, dilations, pads;
+    int64_t count;  // of windows
+  };
+  const Spread forms[] = {{{9, 35}, {3, 3}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 7 * 33},
+                          {{8, 40}, {2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}, 4 * 20},
+                          {{7, 21}, {3, 2}, {2, 3}, {1, 2}, {1, 2, 0, 1}, 3 * 8},
+                          {{6, 5}, {3, 3}, {1, 1}, {2, 2}, {2, 2, 2, 2}, 6 * 5},
+                          {{30}, {5}, {1}, {1}, {2, 2}, 30},
+                          {{4, 4, 5}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0, 0, 0, 0}, 36},
+                          {{2, 3}, {1, 2}, {1, 1}, {1, 7}, {0, 5, 0, 5}, 2 * 6}};  // columns of windows that lie outside
+  for (const Spread& form : forms) {
+    Generic op{"Col2Im", {}};
+    op.attributes.set("strides", form.strides);
+    op.attributes.set("dilations", form.dilations);
+    op.attributes.set("pads", form.pads);
+    int64_t cells = 1;
+    Shape y{2, 3};
+    for (const int64_t size : form.block) cells *= size;
+    for (const int64_t size : form.image) y.push_back(size);
+    const auto axes = static_cast<int64_t>(form.image.size());
+    const Shape x{2, 3 * cells, form.count};
+    const auto check = [&](const Tensor& columns) {
+      Case c{.op = op, .inputs = {columns, longs({axes}, form.image), longs({axes}, form.block)}, .outputs = {{columns.dtype(), y}}};
+      expect_rows_match_reference(backend(GetParam()), c, {1e-5, 1e-6}, axes > 2);
+    };
+    check(random_tensor(x, 1));
+    check(random_integers(DType::kFloat64, x, 2));
+    check(random_integers(DType::kInt32, x, 3));
+  }
+  Generic plain{"Col2Im", {}};
+  expect_match(
+      {.op = plain, .inputs = {random_tensor({1, 8, 12}, 1), longs({2}, {4, 5}), longs({2}, {2, 2})}, .outputs = {{kF32, {1, 2, 4, 5}}}});
+}
 TEST_P(Images, GridSampleInEveryMode) {
   images::for_grids([&](const Case& c, Tolerance tolerance) { expect_match(c, tolerance); });
 }
@@ -81,6 +116,24 @@ TEST_P(Images, PadInEveryMode) {
   const Tensor value({}, std::vector<float>{7.f});
   expect_match({.op = Pad{{0, -2, 1}, {0, 1, -3}}, .inputs = {random_tensor({2, 4, 6}, 1), value}, .outputs = {{kF32, {2, 3, 4}}}});
   expect_match({.op = Pad{{0, -4}, {0, 4}}, .inputs = {random_tensor({2, 3}, 1), value}, .outputs = {{kF32, {2, 3}}}});
+}
+
+TEST_P(Images, CenterCropAndPad) {
+  const Shape sizes[][2] = {{{2, 3, 8, 9}, {2, 3, 5, 6}},
+                            {{2, 3, 8, 9}, {2, 3, 11, 14}},
+                            {{2, 7, 9, 4}, {2, 10, 4, 4}},
+                            {{5, 6}, {2, 6}},
+                            {{5, 6}, {8, 6}},
+                            {{3, 4, 5}, {3, 4, 5}},
+                            {{1, 7}, {4, 0}},
+                            {{0, 3}, {2, 5}},
+                            {{9}, {4}}};
+  for (const auto& [x, y] : sizes) {
+    const Generic op{"CenterCropPad", {}};
+    const Tensor shape({static_cast<int64_t>(y.rank())}, Integers(y.begin(), y.end()));
+    for (const DType dtype : {kF32, DType::kUInt8, DType::kInt16, DType::kInt64})
+      expect_match({.op = op, .inputs = {random_integers(dtype, x, 1, 1, 99), shape}, .outputs = {{dtype, y}}}, {0, 0});
+  }
 }
 
 TEST_P(Images, SelectBroadcastsEachOperand) {

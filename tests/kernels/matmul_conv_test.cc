@@ -85,6 +85,35 @@ TEST_P(Products, MatMulOfEverySize) {
   expect_match(deep);  // more than one block of k
 }
 
+TEST_P(Products, MatMulOfDoublesAndIntegers) {
+  if (GetParam().onednn) GTEST_SKIP() << "oneDNN multiplies f32";
+  for (const DType dtype : {DType::kFloat64, DType::kInt32, DType::kUInt32, DType::kInt64, DType::kUInt64}) {
+    const bool is_signed = dtype != DType::kUInt32 && dtype != DType::kUInt64;
+    const auto check = [&](const MatMul& op, const Shape& a, const Shape& b, const Shape& y) {
+      const auto numbers = [&](const Shape& shape, uint32_t seed) {
+        Tensor x = random_integers(dtype, shape, seed, is_signed ? -2'000'000'000 : 0, 2'000'000'000);  // products of integers wrap
+        if (dtype == DType::kFloat64) {
+          for (double& element : x.view().span<double>()) element /= 7e8;
+        }
+        return x;
+      };
+      const Case c{.op = op, .inputs = {numbers(a, 1), numbers(b, 2)}, .outputs = {{dtype, y}}};
+      const auto rows =
+          expect_rows_match_reference(used(), c, {dtype == DType::kFloat64 ? 1e-12 : 0, dtype == DType::kFloat64 ? 1e-13 : 0});
+      EXPECT_EQ(rows.size(), 1u) << c.str();
+    };
+    for (const int64_t m : {0, 1, 5, 8, 17}) {
+      for (const int64_t n : {1, 7, 16, 33}) {
+        for (const int64_t k : {0, 1, 20}) check({}, {m, k}, {k, n}, {m, n});
+      }
+    }
+    check({.transpose_a = true}, {9, 5}, {9, 21}, {5, 21});
+    check({.transpose_b = true}, {5, 9}, {21, 9}, {5, 21});
+    check({}, {2, 1, 5, 9}, {3, 9, 21}, {2, 3, 5, 21});
+    check({.transpose_a = true, .transpose_b = true}, {3, 9, 5}, {21, 9}, {3, 5, 21});
+  }
+}
+
 TEST_P(Products, MatMulTransposed) {
   const Shape a{9, 21}, b{21, 34};
   for (const int form : {0, 1, 2, 3}) {

@@ -188,6 +188,24 @@ TEST_P(Vector, Reduce) {
   }
 }
 
+TEST_P(Vector, ReduceOfIntegers) {
+  for (const ReduceFn fn : {ReduceFn::kMax, ReduceFn::kMin}) {
+    for (const DType dtype : {DType::kInt8, DType::kUInt8, DType::kInt16, DType::kUInt16, DType::kInt32, DType::kInt64}) {
+      const int low = dtype == DType::kUInt8 || dtype == DType::kUInt16 ? 0 : -120;
+      const auto check = [&](const std::vector<int64_t>& axes, const Shape& x, const Shape& y) {
+        expect_match({.op = Reduce{fn, axes}, .inputs = {random_integers(dtype, x, 1, low, 120)}, .outputs = {{dtype, y}}}, {0, 0});
+      };
+      for (const int64_t n : kSizes) {
+        check({1}, {3, n}, {3});
+        check({0}, {7, n}, {n});
+      }
+      check({1}, {2, 0}, {2});
+      check({2, 1}, {2, 3, 5, 7}, {2, 7});
+      check({0, 1, 2}, {4, 5, 6}, {1, 1, 1});
+    }
+  }
+}
+
 TEST_P(Vector, ReduceOfNanAndInfinity) {
   const Tensor x({3, 3}, std::vector<float>{1, kNan, 2, kInf, 1, 2, kInf, 1, -kInf});
   for (int fn = 0; fn <= static_cast<int>(ReduceFn::kSumSquare); ++fn) {
