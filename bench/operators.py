@@ -2,25 +2,21 @@
 
 import datetime
 import pathlib
-import re
-import statistics
-import subprocess
 import tempfile
-import time
 
+import engines
 import numpy as np
 import onnx
 import onnxruntime
 import table
+import work
 from onnx import TensorProto, helper, numpy_helper
 
 EPILOGUE = """
-One thread. In every round Serin (`serin bench`) and ONNX Runtime measure in turn; the medians are divided. A model is one node, so that nothing is fused. The
+One thread. Each engine is a process of its own (engines.py); in every round they measure in turn, and the medians are divided. A model is one node, so that nothing is fused. The
 operators that models spend their time in are in bench/engine; this one looks for operators that are many times slower than they need be.
 """
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-SERIN = ROOT / "build/serin"
-PEER = "ONNX Runtime"
+PEER = engines.PEERS["onnxruntime"]
 F, H, D, I, I32, U8, I8, B = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.INT32, TensorProto.UINT8,
                               TensorProto.INT8, TensorProto.BOOL)
 X, IMAGE = [64, 64, 256], [1, 64, 56, 56]
@@ -143,32 +139,13 @@ def drawn(model):
     return feeds
 
 
-def peer_ms(session, feeds, seconds):
-    times, end = [], time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 3:
-        began = time.perf_counter()
-        session.run(None, feeds)
-        times.append(1000 * (time.perf_counter() - began))
-    return statistics.median(times)
-
-
-def serin_ms(path, seconds):
-    done = subprocess.run([SERIN, "bench", path, "--threads", "1", "--seconds", str(seconds)], capture_output=True, text=True, check=False)
-    found = re.search(r"^median_ms +([\d.e+-]+)", done.stdout, re.M)
-    return float(found[1]) if found else None
-
-
-def measure(name, model, path, options):
-    onnx.save(model, path)
-    threads = onnxruntime.SessionOptions()
-    threads.intra_op_num_threads = 1
-    session, feeds, ours, theirs = onnxruntime.InferenceSession(path, threads), drawn(model), [], []
-    for _ in range(options.rounds):
-        ours.append(serin_ms(path, options.seconds))
-        theirs.append(peer_ms(session, feeds, options.seconds))
-    if None in ours:
-        return table.Row(name, "ms", None, {PEER: statistics.median(theirs)}, note="Serin did not run it")
-    return table.Row(name, "ms", statistics.median(ours), {PEER: statistics.median(theirs)})
+def measure(name, model, folder, options):
+    job = work.Job(folder / "model.onnx", {}, folder / "inputs.npz")
+    onnx.save(model, job.model)
+    np.savez(job.inputs, **drawn(model))
+    starters = {"serin": lambda: engines.serin(job, options.seconds), PEER: lambda: engines.peer("onnxruntime", job, options.seconds)}
+    times, why = engines.in_turn(starters, options.rounds)
+    return table.Row(name, "ms", times.pop("serin"), times, note=why)
 
 
 def main():
@@ -182,7 +159,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, *case in cases():
             if not options.names or any(word.lower() in name.lower() for word in options.names):
-                rows.add(measure(name, model_of(*case), f"{folder}/model.onnx", options))
+                rows.add(measure(name, model_of(*case), pathlib.Path(folder), options))
     rows.geometric_mean("operators", lambda row: True)
     rows.losers()
     if options.json:

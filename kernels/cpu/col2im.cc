@@ -10,6 +10,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/window.h"
 #include "kernels/make_kernel.h"
+#include "kernels/ref/axes.h"
 #include "kernels/ref/ref.h"
 
 namespace serin::kernels::cpu {
@@ -48,8 +49,9 @@ void add_plane(const Blocks& blocks, const Image& size, const T* x, T* y) {
 }
 
 std::vector<int64_t> integers(const TensorView& view) {
-  if (view.dtype == DType::kInt64) return {view.as<const int64_t>(), view.as<const int64_t>() + view.elements()};
-  return {view.as<const int32_t>(), view.as<const int32_t>() + view.elements()};
+  std::vector<int64_t> all(static_cast<size_t>(view.elements()));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = ref::index_at(view, static_cast<int64_t>(i));
+  return all;
 }
 
 /// Windows between one end of an image and the other; less than one if none fits.

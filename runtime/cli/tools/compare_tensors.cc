@@ -13,15 +13,10 @@ namespace {
 namespace json = boost::json;
 using protocol::TensorSpec;
 
-std::optional<size_t> find_name(std::span<const TensorSpec> specs, const std::string& name) {
-  const auto found = std::ranges::find(specs, name, &TensorSpec::name);
-  return found == specs.end() ? std::nullopt : std::optional(static_cast<size_t>(found - specs.begin()));
-}
-
 /// The index of the partner among `others` of the tensor at `place` of `specs`.
 std::optional<size_t> find_partner(std::span<const TensorSpec> specs, size_t place, std::span<const TensorSpec> others) {
-  if (const auto named = find_name(others, specs[place].name)) return named;
-  if (specs.size() == others.size() && !find_name(specs, others[place].name)) return place;
+  if (const auto named = place_of(others, specs[place].name)) return named;
+  if (specs.size() == others.size() && !place_of(specs, others[place].name)) return place;
   return std::nullopt;
 }
 
@@ -79,6 +74,11 @@ Comparison compare_tensor(const TensorView& actual, const TensorView& expected, 
 
 }  // namespace
 
+std::optional<size_t> place_of(std::span<const TensorSpec> specs, std::string_view name) {
+  const auto found = std::ranges::find(specs, name, &TensorSpec::name);
+  return found == specs.end() ? std::nullopt : std::optional(static_cast<size_t>(found - specs.begin()));
+}
+
 std::vector<TensorDifference> compare_tensors(const NamedTensors& reference, const NamedTensors& candidate, const Tolerance& tolerance) {
   std::vector<TensorDifference> all;
   for (size_t i = 0; i < reference.specs.size(); ++i) {
@@ -99,7 +99,7 @@ Result<std::vector<size_t>> order_of(std::span<const TensorSpec> candidate, std:
         fmt::format("the reference has {} inputs, the candidate {}: they cannot be given the same", reference.size(), candidate.size()));
   std::vector<size_t> order;
   for (size_t i = 0; i < candidate.size(); ++i) {
-    const size_t from = find_name(reference, candidate[i].name).value_or(i);
+    const size_t from = place_of(reference, candidate[i].name).value_or(i);
     if (reference[from].dtype != candidate[i].dtype)
       return invalid(fmt::format("input '{}' is {} in the reference and {} in the candidate", candidate[i].name,
                                  dtype_name(reference[from].dtype), dtype_name(candidate[i].dtype)));

@@ -1,8 +1,10 @@
 // compare_tensors.h: tensors of two versions of a model, paired by their names.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/result.h"
@@ -22,6 +24,9 @@ struct NamedTensors {
   std::span<const protocol::TensorSpec> specs;
   std::span<const TensorView> tensors;
 };
+
+/// The index of the tensor of that name.
+std::optional<size_t> place_of(std::span<const protocol::TensorSpec> specs, std::string_view name);
 
 /// Of each tensor of the reference, then of those that only the candidate has. Tensors of another name are partners at the same place, if no
 /// other has that name. JSON in texts is equal where its numbers are within the tolerance.

@@ -221,9 +221,8 @@ std::vector<TensorDifference> VersionPair::compare_prepared(const serving::RowSt
   std::erase_if(all, [](const TensorDifference& tensor) { return tensor.comparison.match; });
   for (TensorDifference& tensor : all)
     for (const Version* const version : {&candidate_, &reference_}) {
-      const auto named = std::ranges::find(version->inputs, tensor.name, &protocol::TensorSpec::name);
-      if (named == version->inputs.end()) continue;
-      const auto step = version->steps->pipeline().step_filling(static_cast<size_t>(named - version->inputs.begin()));
+      const auto place = place_of(version->inputs, tensor.name);
+      const auto step = place ? version->steps->pipeline().step_filling(*place) : std::nullopt;
       if (step) tensor.step = steps::name_of_pre(version->steps->settings(), *step);
     }
   return all;
@@ -241,10 +240,8 @@ Status VersionPair::compare_answers(std::span<const TensorView> first, const ste
                                   {candidate_.signature.outputs, second_after->outputs}, tolerance);
   for (TensorDifference& answer : found.answers)
     for (const Version* const version : {&candidate_, &reference_}) {
-      const auto& outputs = version->signature.outputs;
-      const auto named = std::ranges::find(outputs, answer.name, &protocol::TensorSpec::name);
-      if (named == outputs.end()) continue;
-      const auto step = version->steps->pipeline().step_making(static_cast<size_t>(named - outputs.begin()));
+      const auto place = place_of(version->signature.outputs, answer.name);
+      const auto step = place ? version->steps->pipeline().step_making(*place) : std::nullopt;
       if (step) answer.step = steps::name_of_post(version->steps->settings(), *step);
     }
   return {};

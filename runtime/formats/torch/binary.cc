@@ -142,10 +142,10 @@ void import_diff(NodeImport& node, Op) {
   std::vector<ValueId> parts;
   for (const char* part : {"prepend", "self", "append"})
     if (node.has(part)) parts.push_back(node.tensor(part));
-  const int64_t axis = node.axis(node.integer("dim", -1), node.rank(node.tensor("self"))), end = std::numeric_limits<int64_t>::max();
+  const int64_t axis = node.axis(node.integer("dim", -1), node.rank(node.tensor("self")));
   if (node.integer("n", 1) != 1) return node.unsupported("differences of differences");
   const ValueId x = parts.size() == 1 ? parts[0] : node.b.add(Op::kConcat, parts, {{"axis", axis}});
-  const ValueId later = sliced(node.b, x, axis, 1, end), earlier = sliced(node.b, x, axis, 0, -1);
+  const ValueId later = sliced(node.b, x, axis, 1, kEnd), earlier = sliced(node.b, x, axis, 0, -1);
   if (node.b.dtype(x) == DType::kBool) return node.give(node.b.add(Op::kXor, {later, earlier}));
   node.give(node.b.add(Op::kSub, {later, earlier}));
 }

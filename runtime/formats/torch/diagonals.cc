@@ -15,8 +15,6 @@ using graph::Op;
 using graph::ValueId;
 using List = std::vector<int64_t>;
 
-ValueId number(NodeImport& node, int64_t value) { return node.b.number(DType::kInt64, static_cast<double>(value)); }
-
 /// All axes but two, and then these.
 List order_with_last(NodeImport& node, size_t rank, int64_t first, int64_t second) {
   List order;
@@ -39,13 +37,13 @@ ValueId diagonal(NodeImport& node, ValueId x, int64_t offset, int64_t first, int
   if (node.b.error()) return x;
   const ValueId matrix = node.b.transpose(x, order);
   const ValueId rows = node.sized(matrix, rank - 2), columns = node.sized(matrix, rank - 1);
-  const ValueId below = number(node, std::max<int64_t>(0, -offset)), right = number(node, std::max<int64_t>(0, offset));
+  const ValueId below = node.scalar({std::max<int64_t>(0, -offset)}), right = node.scalar({std::max<int64_t>(0, offset)});
   const ValueId length = node.b.add(
-      Op::kMax, {node.b.add(Op::kMin, {node.b.add(Op::kSub, {rows, below}), node.b.add(Op::kSub, {columns, right})}), number(node, 0)});
-  const ValueId step = node.b.add(Op::kAdd, {columns, number(node, 1)});
+      Op::kMax, {node.b.add(Op::kMin, {node.b.add(Op::kSub, {rows, below}), node.b.add(Op::kSub, {columns, right})}), node.scalar({0})});
+  const ValueId step = node.b.add(Op::kAdd, {columns, node.scalar({1})});
   const ValueId begin = node.b.add(Op::kAdd, {node.b.add(Op::kMul, {below, columns}), right});
   const ValueId places =
-      node.b.add(Op::kAdd, {begin, node.b.add(Op::kMul, {node.b.add(Op::kRange, {number(node, 0), length, number(node, 1)}), step})});
+      node.b.add(Op::kAdd, {begin, node.b.add(Op::kMul, {node.b.add(Op::kRange, {node.scalar({0}), length, node.scalar({1})}), step})});
   std::vector<Size> flat = sizes_of(node, matrix, 0, rank - 2);
   flat.push_back({-1, kNone});
   const ValueId elements = node.b.add(Op::kReshape, {matrix, node.shape_of(flat)});
@@ -67,8 +65,8 @@ ValueId embedded(NodeImport& node, ValueId x, int64_t offset) {
   pads[offset > 0 ? rank - 1 : 2 * rank - 1] = std::abs(offset);
   if (offset != 0) x = node.b.add(Op::kPad, {x}, {{"mode", std::string("constant")}, {"pads", pads}});
   // Now element j of the vector belongs to column j. Below the main diagonal, the zeros at the end have no row.
-  const ValueId columns = node.b.add(Op::kRange, {number(node, 0), node.sized(x, rank - 1), number(node, 1)});
-  const ValueId here = node.b.add(Op::kEqual, {node.b.add(Op::kAdd, {node.b.unsqueeze(columns, {1}), number(node, offset)}), columns});
+  const ValueId columns = node.b.add(Op::kRange, {node.scalar({0}), node.sized(x, rank - 1), node.scalar({1})});
+  const ValueId here = node.b.add(Op::kEqual, {node.b.add(Op::kAdd, {node.b.unsqueeze(columns, {1}), node.scalar({offset})}), columns});
   return node.b.add(Op::kWhere, {here, node.b.unsqueeze(x, {-2}), node.b.number(node.b.dtype(x), 0)});
 }
 

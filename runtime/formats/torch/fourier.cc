@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "runtime/formats/torch/complex.h"
 
@@ -46,7 +45,7 @@ ValueId normalised(NodeImport& node, ValueId y, ValueId length, Norm norm, bool 
 
 /// Along one axis of x [..., parts].
 ValueId transformed(NodeImport& node, ValueId x, int64_t axis, const Size& size, bool inverse, bool onesided) {
-  const ValueId length = size.number == -1 ? kNone : node.scalar(size), at = node.b.number(DType::kInt64, static_cast<double>(axis));
+  const ValueId length = size.number == -1 ? kNone : node.scalar(size), at = node.scalar({axis});
   return node.b.add(Op::kDFT, {x, length, at}, {{"inverse", int64_t{inverse}}, {"onesided", int64_t{onesided}}});
 }
 
@@ -76,8 +75,8 @@ ValueId to_real(NodeImport& node, ValueId x, Transform how) {
     if (half.number) {
       last.number = 2 * (*half.number - 1);
     } else {
-      const ValueId less = node.b.add(Op::kSub, {half.value, node.b.number(DType::kInt64, 1)});
-      last = {std::nullopt, node.b.add(Op::kMul, {less, node.b.number(DType::kInt64, 2)})};
+      const ValueId less = node.b.add(Op::kSub, {half.value, node.scalar({1})});
+      last = {std::nullopt, node.b.add(Op::kMul, {less, node.scalar({2})})};
     }
   }
   const ValueId y = transformed(node, transformed_along(node, x, how, 1), how.axes.back(), last, true, true);
@@ -120,15 +119,13 @@ ValueId conjugate(NodeImport& node, ValueId x) {
   return as_complex(node, {parts.real, node.b.add(Op::kNeg, {parts.imaginary})});
 }
 
-bool is_complex_self(NodeImport& node) { return node.is_complex("self"); }
-
 /// fft_fft, fft_ifft and those of several axes.
 void import_fft(NodeImport& node, Op) {
   const bool inverse = node.node().target.find("fft_ifft") != std::string::npos;
   const ValueId x = operand(node);
   const Transform how = transform_of(node, x, inverse);
   if (node.b.error()) return;
-  node.give(is_complex_self(node) ? of_complex(node, x, how) : of_real(node, x, how, false));
+  node.give(node.is_complex("self") ? of_complex(node, x, how) : of_real(node, x, how, false));
 }
 
 /// fft_rfft ...; fft_ihfft is its conjugate, with the norm of the way back.
@@ -146,7 +143,7 @@ void import_rfft(NodeImport& node, Op) {
 void import_irfft(NodeImport& node, Op) {
   const bool hermitian = node.node().target.find("fft_hfft") != std::string::npos;
   ValueId x = operand(node);
-  const bool real = !is_complex_self(node);
+  const bool real = !node.is_complex("self");
   Transform how = transform_of(node, x, !hermitian);
   how.inverse = true;
   if (node.b.error()) return;
@@ -191,7 +188,6 @@ void import_frequencies(NodeImport& node, Op) {
 
 /// fft_fftshift, fft_ifftshift: the second half of each axis first.
 void import_shift(NodeImport& node, Op) {
-  constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
   ValueId x = node.tensor("self");
   const size_t rank = node.rank(x);
   const List axes = node.has("dim") ? node.axes("dim", rank) : order_of(rank);
@@ -200,7 +196,7 @@ void import_shift(NodeImport& node, Op) {
     const auto length = node.b.size(x, static_cast<size_t>(axis));
     if (!length) return node.unsupported("shifts an axis of unknown length");
     const int64_t cut = back ? *length / 2 : (*length + 1) / 2;
-    x = node.b.add(Op::kConcat, {sliced(node.b, x, axis, cut, kToTheEnd), sliced(node.b, x, axis, 0, cut)}, {{"axis", axis}});
+    x = node.b.add(Op::kConcat, {sliced(node.b, x, axis, cut, kEnd), sliced(node.b, x, axis, 0, cut)}, {{"axis", axis}});
   }
   node.give(x);
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "runtime/formats/torch/operators.h"
 
@@ -14,8 +13,6 @@ using graph::kNone;
 using graph::Op;
 using graph::ValueId;
 using List = std::vector<int64_t>;
-
-ValueId whole(NodeImport& node, int64_t value) { return node.b.number(DType::kInt64, static_cast<double>(value)); }
 
 /// The elements of an axis in rising order, and their places; NaN last.
 std::vector<ValueId> sorted(NodeImport& node, ValueId x, int64_t axis) {
@@ -45,8 +42,8 @@ void import_nan_median(NodeImport& node, Op) {
   const size_t rank = node.rank(x);
   if (rank == 0 || !is_float(node.b.dtype(x))) return node.unsupported(rank == 0 ? "a tensor of rank 0" : "integers, which are no NaN");
   const int64_t axis = all ? 0 : node.axis(node.integer("dim", 0), rank);
-  const ValueId last = node.b.add(Op::kMax, {node.b.add(Op::kSub, {numbers_along(node, x, axis), whole(node, 1)}), whole(node, 0)});
-  const ValueId middle = node.b.add(Op::kDiv, {last, whole(node, 2)});
+  const ValueId last = node.b.add(Op::kMax, {node.b.add(Op::kSub, {numbers_along(node, x, axis), node.scalar({1})}), node.scalar({0})});
+  const ValueId middle = node.b.add(Op::kDiv, {last, node.scalar({2})});
   std::vector<ValueId> results;
   for (const ValueId each : sorted(node, x, axis)) {
     const ValueId found = picked(node, each, middle, axis);
@@ -72,8 +69,8 @@ void import_mode(NodeImport& node, Op) {
       node.b.cast(node.b.add(Op::kEqual, {node.b.unsqueeze(rising, {-1}), node.b.unsqueeze(rising, {-2})}), DType::kInt64);
   const ValueId counts = node.b.add(Op::kReduceSum, {equal}, {{"axes", List{-1}}, {"keepdims", int64_t{0}}});
   const ValueId value = picked(node, rising, node.b.add(Op::kArgMax, {counts}, {{"axis", last}, {"keepdims", int64_t{1}}}), last);
-  const ValueId range = node.b.add(Op::kRange, {whole(node, 0), whole(node, *length), whole(node, 1)});
-  const ValueId here = node.b.add(Op::kWhere, {node.b.add(Op::kEqual, {rows, value}), range, whole(node, -1)});
+  const ValueId range = node.b.add(Op::kRange, {node.scalar({0}), node.scalar({*length}), node.scalar({1})});
+  const ValueId here = node.b.add(Op::kWhere, {node.b.add(Op::kEqual, {rows, value}), range, node.scalar({-1})});
   std::vector<ValueId> results = {value, kept_reduction(node, Op::kReduceMax, here, last)};
   for (ValueId& each : results) {
     if (axis != last) each = node.b.transpose(each, order);
@@ -101,7 +98,7 @@ void import_histogram(NodeImport& node, Op) {
   const ValueId place = node.b.add(Op::kFloor, {node.b.add(Op::kDiv, {scaled, node.b.add(Op::kSub, {high, low})})});
   const ValueId inside = node.b.add(Op::kAnd, {node.b.add(Op::kGreaterOrEqual, {x, low}), node.b.add(Op::kLessOrEqual, {x, high})});
   const ValueId last = node.b.add(Op::kMin, {place, number(static_cast<double>(bins - 1))});  // max itself is in the last part
-  const ValueId range = node.b.cast(node.b.add(Op::kRange, {whole(node, 0), whole(node, bins), whole(node, 1)}), dtype);
+  const ValueId range = node.b.cast(node.b.add(Op::kRange, {node.scalar({0}), node.scalar({bins}), node.scalar({1})}), dtype);
   const ValueId hit = node.b.add(Op::kAnd, {inside, node.b.add(Op::kEqual, {last, range})});
   node.give(node.b.add(Op::kReduceSum, {node.b.cast(hit, dtype)}, {{"axes", List{0}}, {"keepdims", int64_t{0}}}));
 }
@@ -176,11 +173,11 @@ void import_quantile(NodeImport& node, Op) {
   order.push_back(axis);
   const ValueId rows = sorted(node, node.b.transpose(x, order), static_cast<int64_t>(rank) - 1)[0];
   const ValueId count = skips ? numbers_along(node, rows, -1) : node.sized(rows, rank - 1);
-  const ValueId last = node.b.cast(node.b.add(Op::kMax, {node.b.add(Op::kSub, {count, whole(node, 1)}), whole(node, 0)}), dtype);
+  const ValueId last = node.b.cast(node.b.add(Op::kMax, {node.b.add(Op::kSub, {count, node.scalar({1})}), node.scalar({0})}), dtype);
   const ValueId ranks = node.b.add(Op::kMul, {node.b.reshape(node.operand("q", dtype), {-1}), last});
   ValueId y = interpolated(node, rows, ranks, skips);
   if (!skips) {
-    const ValueId end = sliced(node.b, rows, static_cast<int64_t>(rank) - 1, -1, std::numeric_limits<int64_t>::max());
+    const ValueId end = sliced(node.b, rows, static_cast<int64_t>(rank) - 1, -1, kEnd);
     y = node.b.add(Op::kWhere, {node.b.add(Op::kIsNaN, {end}), end, y});  // sorted last
   }
   if (!all || !keep) return node.give(in_place(node, y, order, many, keep));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "runtime/formats/torch/operators.h"
 
@@ -150,7 +149,7 @@ void import_order(NodeImport& node, Op) {
                                               {{"axis", axis}, {"largest", int64_t{0}}, {"sorted", int64_t{1}}});
   std::vector<ValueId> results;
   for (const ValueId each : sorted) {
-    const ValueId last = sliced(node.b, each, axis, -1, std::numeric_limits<int64_t>::max());
+    const ValueId last = sliced(node.b, each, axis, -1, kEnd);
     results.push_back(node.flag("keepdim", false) ? last : node.b.squeeze(last, {axis}));
   }
   if (all) results.resize(1);

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "runtime/formats/torch/operators.h"
 
 namespace serin::formats::torch {
@@ -16,8 +14,6 @@ using graph::kNone;
 using graph::Op;
 using graph::ValueId;
 using List = std::vector<int64_t>;
-
-constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
 /// The axis and its length; an error, and 0, where that is open.
 struct Line {
@@ -33,7 +29,7 @@ Line line_of(NodeImport& node, ValueId x) {
   return line;
 }
 
-ValueId elements_from(NodeImport& node, ValueId x, int64_t axis, int64_t begin) { return sliced(node.b, x, axis, begin, kToTheEnd); }
+ValueId elements_from(NodeImport& node, ValueId x, int64_t axis, int64_t begin) { return sliced(node.b, x, axis, begin, kEnd); }
 ValueId elements_to(NodeImport& node, ValueId x, int64_t axis, int64_t end) { return sliced(node.b, x, axis, 0, end); }
 ValueId side_by_side(NodeImport& node, ValueId first, ValueId rest, int64_t axis) {
   return node.b.add(Op::kConcat, {first, rest}, {{"axis", axis}});
@@ -50,7 +46,7 @@ ValueId places_of(NodeImport& node, ValueId x, const Line& line) {
 /// cummax, cummin: values and places. Of equal ones the last counts, and after a NaN all are NaN.
 void import_extreme(NodeImport& node, Op op) {
   ValueId values = node.tensor("self");
-  if (node.rank(values) == 0) return node.give({values, node.b.number(DType::kInt64, 0)});
+  if (node.rank(values) == 0) return node.give({values, node.scalar({0})});
   const Line line = line_of(node, values);
   if (node.b.error()) return;
   ValueId places = places_of(node, values, line);

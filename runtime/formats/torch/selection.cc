@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "runtime/formats/torch/operators.h"
@@ -145,15 +144,15 @@ void import_index_put(NodeImport& node, Op) {
 void import_slice_scatter(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
   const auto axis = static_cast<size_t>(node.axis(node.integer("dim", 0), node.rank(x)));
-  node.give(replaced(node, x, node.b.cast(node.tensor("src"), node.b.dtype(x)), axis, node.size("start", 0),
-                     node.size("end", std::numeric_limits<int64_t>::max()), node.integer("step", 1)));
+  node.give(replaced(node, x, node.b.cast(node.tensor("src"), node.b.dtype(x)), axis, node.size("start", 0), node.size("end", kEnd),
+                     node.integer("step", 1)));
 }
 
 void import_select_scatter(NodeImport& node, Op) {
   const ValueId x = node.tensor("self");
   const int64_t axis = node.axis(node.integer("dim", 0), node.rank(x)), index = node.integer("index", 0);
   if (index == -1 && !node.b.size(x, static_cast<size_t>(axis))) return node.unsupported("writes to the last place of an unknown length");
-  const int64_t end = index == -1 ? std::numeric_limits<int64_t>::max() : index + 1;
+  const int64_t end = index == -1 ? kEnd : index + 1;
   node.give(replaced(node, x, node.b.unsqueeze(node.b.cast(node.tensor("src"), node.b.dtype(x)), {axis}), static_cast<size_t>(axis),
                      {index, kNone}, {end, kNone}, 1));
 }

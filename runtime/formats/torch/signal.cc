@@ -20,8 +20,6 @@ ValueId padded(NodeImport& node, ValueId x, const List& pads, const std::string&
   return node.b.add(Op::kPad, {x}, {{"mode", mode}, {"pads", pads}});
 }
 
-ValueId of_rank_0(NodeImport& node, int64_t value) { return node.b.number(DType::kInt64, static_cast<double>(value)); }
-
 /// The arguments that stft and istft share.
 struct Frames {
   int64_t length = 0;  ///< n_fft
@@ -72,7 +70,7 @@ void import_stft(NodeImport& node, Op op) {
   const bool onesided = node.flag("onesided", !complex);
   if (onesided && complex) return node.unsupported("half the spectrum of complex numbers");
   const ValueId window = window_of(node, frames, dtype);
-  ValueId y = node.b.add(op, {x, of_rank_0(node, frames.step), window, of_rank_0(node, frames.length)}, {{"onesided", int64_t{onesided}}});
+  ValueId y = node.b.add(op, {x, node.scalar({frames.step}), window, node.scalar({frames.length})}, {{"onesided", int64_t{onesided}}});
   y = node.b.transpose(y, {0, 2, 1, 3});
   if (frames.normalised) y = multiplied(node, y, 1 / std::sqrt(static_cast<double>(frames.length)));
   node.give(rank == 2 ? node.b.squeeze(y, {0}) : y);
@@ -90,7 +88,7 @@ ValueId overlapped(NodeImport& node, ValueId x, const Frames& frames) {
     x = kNone;
     for (int64_t i = 0; i < pieces; ++i) {
       const ValueId moved =
-          padded(node, node.b.add(Op::kGather, {cut, of_rank_0(node, i)}, {{"axis", int64_t{2}}}), {0, i, 0, 0, pieces - 1 - i, 0});
+          padded(node, node.b.add(Op::kGather, {cut, node.scalar({i})}, {{"axis", int64_t{2}}}), {0, i, 0, 0, pieces - 1 - i, 0});
       x = x == kNone ? moved : node.b.add(Op::kAdd, {x, moved});
     }
   }
@@ -102,7 +100,7 @@ ValueId overlapped(NodeImport& node, ValueId x, const Frames& frames) {
 ValueId real_frames(NodeImport& node, ValueId x, const Frames& frames, bool onesided) {
   if (!onesided) x = sliced(node.b, x, 2, 0, frames.length / 2 + 1);
   const Attributes way_back = {{"inverse", int64_t{1}}, {"onesided", int64_t{1}}};
-  const ValueId y = node.b.squeeze(node.b.add(Op::kDFT, {x, of_rank_0(node, frames.length), of_rank_0(node, 2)}, way_back), {-1});
+  const ValueId y = node.b.squeeze(node.b.add(Op::kDFT, {x, node.scalar({frames.length}), node.scalar({2})}, way_back), {-1});
   return frames.normalised ? multiplied(node, y, std::sqrt(static_cast<double>(frames.length))) : y;
 }
 

@@ -18,6 +18,14 @@
 namespace serin::graph {
 namespace {
 
+/// The order of axes that has the channels last, or that which has them behind the batch again.
+std::vector<int64_t> moved_axes(size_t rank, bool channels_last) {
+  std::vector<int64_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), int64_t{0});
+  std::rotate(axes.begin() + 1, channels_last ? axes.begin() + 2 : axes.end() - 1, axes.end());
+  return axes;
+}
+
 class Region {
  public:
   explicit Region(Graph& graph) : graph_(graph) {}
@@ -83,9 +91,8 @@ class Region {
   ValueId twin_of(ValueId value) {
     const auto found = twins_.find(value);
     if (found != twins_.end()) return found->second;
-    const bool line = rank_of(value) == 3;
-    return twins_[value] = transposed(value, line ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 2, 3, 1},
-                                      graph_.value(value).name + ".channels_last");
+    return twins_[value] =
+               transposed(value, moved_axes(rank_of(value), /*channels_last=*/true), graph_.value(value).name + ".channels_last");
   }
 
   /// The node again, reading the twins of `images` (operands), and its result turned back for whoever is not of the region.
@@ -102,9 +109,7 @@ class Region {
     const ValueId after = graph_.output(fresh);
     graph_.value(after).type.dtype = graph_.value(before).type.dtype;
     graph_.value(after).name = graph_.value(before).name + ".channels_last";
-    const bool line = rank_of(before) == 3;
-    const ValueId back =
-        transposed(after, line ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{0, 3, 1, 2}, name + ".channels_first");
+    const ValueId back = transposed(after, moved_axes(rank_of(before), /*channels_last=*/false), name + ".channels_first");
     graph_.value(back).name = graph_.value(before).name;
     graph_.value(back).type = graph_.value(before).type;
     graph_.replace_uses(before, back);
