@@ -122,7 +122,10 @@ Status BlockStore::look_again() {
   for (fs::directory_iterator entry(folder_, failure), end; !failure && entry != end; entry.increment(failure)) {
     const std::string path = entry->path().string();
     if (!path.ends_with(kEnding) || path == own_path_) continue;
-    SERIN_TRY(scanned_[path], scan(path, /*own=*/false));
+    const auto scanned = scan(path, /*own=*/false);
+    if (!scanned && scanned.error().code == Code::kNotFound) continue;  // another process has joined the blocks, and deletes the folder
+    if (!scanned) return scanned.error();
+    scanned_[path] = *scanned;
   }
   return {};
 }

@@ -116,6 +116,15 @@ def test_shards_at_the_same_time_write_one_result(tmp_path, expected):
     assert [path.name for path in tmp_path.iterdir()] == ["out.npz"]
 
 
+def test_a_file_of_blocks_that_vanishes_is_no_error(tmp_path, expected):
+    """As where another shard joins the blocks and deletes the folder, between the listing of a file and its opening."""
+    work = tmp_path / "out.npz.work"
+    work.mkdir()
+    (work / "3-of-4.blocks").symlink_to("deleted")
+    predict(DIGITS / "2", EVAL, tmp_path / "out.npz")
+    close(np.load(tmp_path / "out.npz")["scores"], expected)
+
+
 def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tmp_path, digits):
     np.savez(tmp_path / "few.npz", pixels=digits["pixels"][:60])
     command = [DIGITS / "4", tmp_path / "few.npz"]  # slow: tens of milliseconds a row
