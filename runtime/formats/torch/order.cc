@@ -69,7 +69,7 @@ void import_mode(NodeImport& node, Op) {
       node.b.cast(node.b.add(Op::kEqual, {node.b.unsqueeze(rising, {-1}), node.b.unsqueeze(rising, {-2})}), DType::kInt64);
   const ValueId counts = node.b.add(Op::kReduceSum, {equal}, {{"axes", List{-1}}, {"keepdims", int64_t{0}}});
   const ValueId value = picked(node, rising, node.b.add(Op::kArgMax, {counts}, {{"axis", last}, {"keepdims", int64_t{1}}}), last);
-  const ValueId range = node.b.add(Op::kRange, {node.scalar({0}), node.scalar({*length}), node.scalar({1})});
+  const ValueId range = node.b.add(Op::kRange, {node.scalar({0}), node.scalar({length}), node.scalar({1})});
   const ValueId here = node.b.add(Op::kWhere, {node.b.add(Op::kEqual, {rows, value}), range, node.scalar({-1})});
   std::vector<ValueId> results = {value, kept_reduction(node, Op::kReduceMax, here, last)};
   for (ValueId& each : results) {
